@@ -1,0 +1,1 @@
+"""Robust baselines, observations and incidents: numpy in, numpy out."""

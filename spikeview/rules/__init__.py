@@ -1,0 +1,1 @@
+"""The triage table (RULES) and the checks on the whole run (CHECKS)."""

@@ -1,0 +1,51 @@
+"""What a rule or a check says, and with what evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """A rule's answer. What was not recorded is never ruled out."""
+
+    MATCHED = "matched"
+    RULED_OUT = "ruled_out"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Outcome(StrEnum):
+    """A check's answer."""
+
+    FAILED = "failed"
+    PASSED = "passed"
+    NOT_APPLICABLE = "not_applicable"
+    CANNOT_TELL = "cannot_tell"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the triage table for one incident.
+
+    `observation` is the line's own wording, `evidence` the numbers it saw, `look` the first place to look,
+    `rows` the recorder's row numbers they came from, `missing` the columns that would have told.
+    """
+
+    id: str
+    observation: str
+    verdict: Verdict
+    evidence: str
+    look: str
+    rows: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One check on the whole run."""
+
+    id: str
+    title: str
+    outcome: Outcome
+    evidence: str
+    rows: tuple[int, ...] = ()

@@ -1,0 +1,167 @@
+"""Run: the one immutable value that every format becomes, and the five things a cell of it can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from recorder.schema import COLUMNS, Mask
+
+Floats = NDArray[np.float64]
+
+
+class Kind(IntEnum):
+    """What a cell is. The first four are values; the last two say why there is none."""
+
+    FINITE = 0
+    NAN = 1
+    POS_INF = 2
+    NEG_INF = 3
+    NOT_APPLICABLE = 4
+    NOT_RECORDED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Rows in the order they were recorded, with the manifest and the events beside them.
+
+    `table` holds the columns of `recorder.schema.STEPS` that were recorded, and any further ones. A column
+    absent from it was not recorded at all. `notes` says what a reader had to leave out. Positions (0 .. len-1)
+    index the arrays; the column `row` holds the recorder's own row numbers.
+    """
+
+    path: str
+    table: pa.Table
+    manifest: Mapping[str, Any]
+    events: Sequence[Mapping[str, Any]] = ()
+    layers: pa.Table | None = None
+    notes: Sequence[str] = ()
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.table.column_names
+
+    @property
+    def name(self) -> str:
+        return self.path.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
+
+    @property
+    def optimizers(self) -> list[str]:
+        """Names in order of first appearance."""
+        if "optimizer" not in self:
+            return []
+        return [text for text in self.table["optimizer"].unique().to_pylist() if text is not None]
+
+    def of(self, optimizer: str) -> Run:
+        """The rows of one optimizer."""
+        if self.optimizers in ([], [optimizer]):
+            return self
+        chosen = self.table.filter(pc.equal(self.table["optimizer"], optimizer))
+        return replace(self, table=chosen, _cache={})
+
+    def values(self, name: str) -> NDArray[Any]:
+        """One column as numpy: float64 with NaN for null, int64 with 0, bool with False, objects with None.
+
+        Numbers of any kind come as float64 unless they are integers or booleans in the schema. Never read
+        without `recorded` or `kind`: a NaN may be a value. A column that is absent is all null.
+        """
+        key = f"values:{name}"
+        if key not in self._cache:
+            self._cache[key] = self._read(name)
+        return self._cache[key]  # type: ignore[no-any-return]
+
+    def recorded(self, name: str) -> Mask:
+        """Where the column is not null."""
+        key = f"recorded:{name}"
+        if key not in self._cache:
+            if name not in self:
+                mask = np.zeros(len(self), dtype=np.bool_)
+            elif self.table[name].null_count == 0:
+                mask = np.ones(len(self), dtype=np.bool_)
+            else:
+                mask = self.table[name].is_valid().to_numpy()
+            mask.flags.writeable = False
+            self._cache[key] = mask
+        return self._cache[key]  # type: ignore[no-any-return]
+
+    def equals(self, name: str, text: str) -> Mask:
+        """Where a text column holds exactly this text."""
+        if name not in self:
+            return np.zeros(len(self), dtype=np.bool_)
+        return pc.fill_null(pc.equal(self.table[name], text), False).to_numpy()  # type: ignore[no-any-return]
+
+    def kind(self, name: str) -> NDArray[np.uint8]:
+        """The `Kind` of every cell of a column."""
+        key = f"kind:{name}"
+        if key not in self._cache:
+            self._cache[key] = self._classify(name)
+        return self._cache[key]  # type: ignore[no-any-return]
+
+    def text(self, name: str, position: int) -> str | None:
+        """One cell of a text column."""
+        if name not in self:
+            return None
+        value = self.table[name][position].as_py()
+        return None if value is None else str(value)
+
+    def position_of_row(self, row: int) -> int:
+        """Position of a recorder's row number, which rises along the table.
+
+        Raises KeyError where the run does not hold it.
+        """
+        rows = self.values("row")
+        position = int(np.searchsorted(rows, row))
+        if position >= len(rows) or rows[position] != row:
+            raise KeyError(row)
+        return position
+
+    @property
+    def user_columns(self) -> list[str]:
+        """Columns beyond the schema: the user's own, and those of a later or foreign writer."""
+        return [name for name in self.table.column_names if name not in COLUMNS]
+
+    def _read(self, name: str) -> NDArray[Any]:
+        if name not in self:
+            column = COLUMNS.get(name)
+            dtype: Any = np.bool_ if column and column.dtype == "bool" else object if column and column.is_text else np.float64
+            array = np.full(len(self), np.nan if dtype is np.float64 else None if dtype is object else False, dtype=dtype)
+        else:
+            array = _to_numpy(self.table[name])
+        array.flags.writeable = False
+        return array
+
+    def _classify(self, name: str) -> NDArray[np.uint8]:
+        recorded = self.recorded(name)
+        kinds = np.zeros(len(self), dtype=np.uint8)
+        values = self.values(name)
+        if values.dtype.kind == "f":
+            kinds[np.isnan(values)] = Kind.NAN
+            kinds[values == np.inf] = Kind.POS_INF
+            kinds[values == -np.inf] = Kind.NEG_INF
+        kinds[~recorded] = Kind.NOT_RECORDED
+        column = COLUMNS.get(name)
+        if column is not None and name in self:
+            kinds[~recorded & ~column.applies(self, name)] = Kind.NOT_APPLICABLE
+        kinds.flags.writeable = False
+        return kinds
+
+
+def _to_numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+    if pa.types.is_boolean(column.type):
+        return pc.fill_null(column, False).to_numpy().astype(np.bool_)  # type: ignore[no-any-return]
+    if pa.types.is_integer(column.type):
+        return pc.fill_null(column, 0).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+    if pa.types.is_floating(column.type):
+        array = column.to_numpy().astype(np.float64, copy=column.null_count == 0)
+        return array  # type: ignore[no-any-return]
+    return np.array(column.to_pylist(), dtype=object)
