@@ -8,12 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FlightRecorder", "Transition", "Trigger"]
+__all__ = ["FlightRecorder", "Transition", "Trigger", "above", "below"]
 
 _HOME = {
     "FlightRecorder": "recorder.flight",
     "Transition": "recorder.transition",
     "Trigger": "recorder.trigger",
+    "above": "recorder.trigger",
+    "below": "recorder.trigger",
 }
 
 

@@ -20,6 +20,14 @@ USER_PREFIX = "user_"
 
 Mask = NDArray[np.bool_]
 
+_ARROW: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "double": pa.float64(),
+    "string": pa.string(),
+}
+
 
 class Rows(Protocol):
     """What a predicate may ask of a table of rows: a column's values and which of them are recorded."""
@@ -83,7 +91,7 @@ class Column:
 
     @property
     def arrow(self) -> pa.DataType:
-        return pa.type_for_alias(self.dtype)
+        return _ARROW[self.dtype]
 
 
 # fmt: off

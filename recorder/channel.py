@@ -1,0 +1,254 @@
+"""One optimizer as the recorder follows it: its parameters, its steps, and the row they fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import is_
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from recorder.clocks import Clocks, ScalerWatch, StepWatch, scheduler_position
+from recorder.guard import Guard
+from recorder.layers import layer_gradients
+from recorder.measures import Measures
+from recorder.movement import Movement
+from recorder.probes import GradientNorms, Parameter, clip_finite_, gradient_norms, total_norm
+
+
+class Channel:
+    """Fills `row`, the `Measures` of one optimizer, while a transition is open.
+
+    `again` is called when the optimizer steps a second time within one transition: it must store the finished row and
+    open the next one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        optimizer: Optimizer,
+        *,
+        names: Callable[[], dict[int, str]],
+        scaler: ScalerWatch,
+        scheduler: Any,
+        max_norm: float | None,
+        guard: Guard,
+        again: Callable[[Channel], None],
+    ) -> None:
+        self.name = name
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.max_norm = max_norm
+        self.clocks = Clocks(scheduled=None if scheduler is None else 0)
+        self.row: Measures | None = None
+        self.ahead: Measures | None = None
+        self.is_deep = False
+        self.scheduler_seen = scheduler_position(scheduler)
+        self.deep_seconds = 0.0
+        self.deep: Movement | None = None
+        self._names = names
+        self._scaler = scaler
+        self._guard = guard
+        self._again = again
+        self._within_scaler = False
+        self._all: list[Tensor] = []
+        self._parameters: list[Parameter] = []
+        self._sample: Movement | None = None
+        self._watch = StepWatch(optimizer, self._before_step, self._after_step)
+
+    def detach(self) -> None:
+        self._watch.detach()
+
+    def open(self, row: Measures, deep: bool) -> None:
+        """Begin a row. What it ran under is read now, and again when the step is attempted."""
+        self.row, self.ahead = row, None
+        self.is_deep = deep
+        self.deep_seconds = 0.0
+        row.scale = self._scaler.scale()
+        self._read_lr(row)
+
+    def forward_row(self) -> Measures | None:
+        """The row that a forward observation belongs to: a second loss after a step opens the next row's."""
+        row = self.row
+        return self._next_row() if row is not None and row.attempted and row.loss is not None else row
+
+    def backward_row(self) -> Measures | None:
+        """The row that a gradient measured now belongs to: after a step it is no longer that step's."""
+        return self._next_row() if self.row is not None and self.row.attempted else self.row
+
+    def _next_row(self) -> Measures:
+        """Measures for a row that only comes about if the optimizer steps again within the transition."""
+        if self.ahead is None:
+            self.ahead = Measures({})
+        return self.ahead
+
+    def parameters(self) -> list[Parameter]:
+        """Trainable parameters of the optimizer, each once; follows added groups and unfreezing."""
+        groups = self.optimizer.param_groups
+        trainable = [p for group in groups for p in group["params"] if p.requires_grad]
+        if len(trainable) != len(self._all) or not all(map(is_, trainable, self._all)):
+            self._all = trainable
+            self._parameters = _named(groups, self._names())
+        return self._parameters
+
+    def movement(self) -> Movement:
+        """The buffers for this row: a sample, or all coordinates on a deep row."""
+        parameters = self.parameters()
+        if self._sample is None or not self._sample.covers(parameters):
+            self._sample, self.deep = Movement(parameters), None
+        if not self.is_deep or self._sample.is_exact:
+            return self._sample
+        if self.deep is None:
+            self.deep = Movement(parameters, limit=None)
+        return self.deep
+
+    def measure(self, source: str = "recorder") -> GradientNorms:
+        """Norms of the gradients as they are now, and the gradient itself for the cosine."""
+        scaled_by = self._scaler.scale() if self._scaler.holds_scaled(self.optimizer) else None
+        gradient = gradient_norms(self.parameters(), scaled_by)
+        row = self.row if source == "at_step" else self.backward_row()
+        if row is not None:
+            row.gradient = gradient
+            row.gradient_source = row.gradient_source or source
+            with self._guard:
+                if self.is_deep:
+                    started = perf_counter()
+                    row.layers = layer_gradients(gradient)
+                    self.deep_seconds += perf_counter() - started
+                self._timed(Movement.gradient)
+        return gradient
+
+    def clip_grad_norm_(self, max_norm: float | None) -> Tensor:
+        """Unscale unless done, measure, clip what is finite. Returns the norm before clipping, 0-d."""
+        self._scaler.unscale_(self.optimizer)
+        limit = self.max_norm if max_norm is None else max_norm
+        measured: GradientNorms | None = None
+        with self._guard:
+            measured = self.measure()
+        if measured is None:
+            tensors = [p for group in self.optimizer.param_groups for p in group["params"]]
+            return torch.nn.utils.clip_grad_norm_(tensors, float("inf") if limit is None else limit)
+        total = total_norm(measured)
+        if limit is not None:
+            clip_finite_(measured, total, float(limit))
+            row = self.backward_row()
+            if row is not None:
+                row.max_norm, row.clipped = float(limit), True
+        return total
+
+    def observe_grad_norm(self, norm: Tensor | float, max_norm: float | None) -> None:
+        """Take the norm that the loop measured by itself, before its own clipping."""
+        row = self.backward_row()
+        if row is None:
+            return
+        row.observed_norm = norm.detach().clone() if isinstance(norm, Tensor) else float(norm)
+        row.gradient_source = "observed"
+        if self._scaler.holds_scaled(self.optimizer):
+            row.observed_scaled_by = self._scaler.scale()
+        if max_norm is not None:
+            row.max_norm, row.clipped = float(max_norm), True
+
+    def attempt_through_scaler(self, entering: bool) -> None:
+        """Called around `scaler.step(optimizer)`, which may decline without a hook firing."""
+        self._within_scaler = entering
+        if entering:
+            with self._guard:
+                self._attempt()
+
+    def _attempt(self) -> None:
+        if self.row is not None and self.row.attempted:
+            self._again(self)
+        row = self.row
+        if row is None:
+            return
+        row.attempted = True
+        self._read_lr(row)
+        if row.gradient is None:
+            self.measure("at_step")
+
+    def _before_step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+        replaced = None
+        with self._guard:
+            closure = _closure_of(args, kwargs)
+            if closure is not None:
+                replaced = self._watch_closure(closure, args, kwargs)
+            elif not self._within_scaler:
+                self._attempt()
+            if self.row is not None:
+                self._timed(Movement.theta)
+        return replaced
+
+    def _watch_closure(self, closure: Callable[[], Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The gradient of a closure optimizer exists only once its closure has run for the first time."""
+        if self.row is not None and self.row.attempted:
+            self._again(self)
+        row = self.row
+        if row is not None:
+            row.attempted = True
+            self._read_lr(row)
+
+        def first(*inner: Any, **named: Any) -> Any:
+            result = closure(*inner, **named)
+            if row is not None and row is self.row:
+                with self._guard:
+                    if row.loss is None and result is not None:
+                        row.loss = result.detach().clone() if isinstance(result, Tensor) else float(result)
+                    if row.gradient is None:
+                        self.measure("at_step")
+            return result
+
+        if "closure" in kwargs:
+            return args, {**kwargs, "closure": first}
+        return (args[0], first, *args[2:]), kwargs
+
+    def _after_step(self, found_inf: Tensor | None) -> None:
+        with self._guard:
+            if self.row is None:
+                return
+            self.row.fired = True
+            self.row.found_inf = found_inf
+            self.row.movement = self._timed(Movement.measure)
+            movement = self.movement()
+            self.row.movement_is_exact = movement.is_exact
+            self.row.maximize = bool(self.optimizer.param_groups[0].get("maximize", False))
+            if self.row.layers is not None:
+                started = perf_counter()
+                self.row.layers.observe_movement(movement)
+                self.deep_seconds += perf_counter() - started
+            movement.forget_gradient()
+
+    def _timed(self, part: Callable[[Movement], Any]) -> Any:
+        """One part of the movement; its time counts as deep only where a sample would have done on other rows."""
+        movement = self.movement()
+        if movement is not self.deep:
+            return part(movement)
+        started = perf_counter()
+        result = part(movement)
+        self.deep_seconds += perf_counter() - started
+        return result
+
+    def _read_lr(self, row: Measures) -> None:
+        lr = self.optimizer.param_groups[0].get("lr")
+        row.lr = lr.detach().clone() if isinstance(lr, Tensor) else lr
+
+
+def _closure_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
+    """The closure given to `optimizer.step`; hooks see the optimizer itself as the first argument."""
+    closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
+    return closure if callable(closure) else None
+
+
+def _named(groups: list[dict[str, Any]], names: dict[int, str]) -> list[Parameter]:
+    """Each trainable parameter once, with its group: the parameter group where there are several, else its module."""
+    found: dict[int, Parameter] = {}
+    for number, group in enumerate(groups):
+        for position, tensor in enumerate(group["params"]):
+            if not tensor.requires_grad or id(tensor) in found:
+                continue
+            name = names.get(id(tensor), f"group{number}.{position}")
+            label = str(group.get("name", f"group {number}")) if len(groups) > 1 else name.split(".")[0]
+            found[id(tensor)] = Parameter(name, label, tensor)
+    return list(found.values())

@@ -1,0 +1,104 @@
+"""When a row is deep, and what only a deep row watches in the forward pass."""
+
+from __future__ import annotations
+
+from math import ceil
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.modules.module import register_module_forward_hook
+
+from recorder.probes import absmax
+
+_PRECISION = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
+
+
+class Cadence:
+    """Every n-th row, or, with "auto", as often as keeps the measured cost of deep rows within `budget`.
+
+    `budget` is the share of the loop's time that deep rows may take. 0 means never.
+    """
+
+    def __init__(self, every: int | str, budget: float) -> None:
+        if every != "auto" and not (isinstance(every, int) and every >= 0):
+            raise ValueError(f'deep_every must be "auto" or an integer of at least 0, not {every!r}')
+        self.every = 1 if every == "auto" else int(every)
+        self.is_auto = every == "auto"
+        self.cost: float | None = None
+        self._budget = budget
+        self._typical: float | None = None
+        self._next = 0
+
+    def due(self, row: int) -> bool:
+        return self.every > 0 and row >= self._next
+
+    def ran(self, row: int, seconds: float, deep_seconds: float | None) -> None:
+        """Tell how long a transition took, and how much of that was deep work (None on an ordinary row)."""
+        ordinary = seconds - (deep_seconds or 0.0)
+        self._typical = ordinary if self._typical is None else 0.9 * self._typical + 0.1 * ordinary
+        if deep_seconds is None:
+            return
+        if self.is_auto:
+            # The first deep row allocates its buffers, so a later, cheaper one may lower the estimate.
+            self.cost = deep_seconds if self.cost is None else min(self.cost * 1.5, deep_seconds)
+            self.every = max(1, ceil(self.cost / (self._budget * max(self._typical, 1e-9))))
+        self._next = row + self.every
+
+    def describe(self) -> dict[str, Any]:
+        chosen = {"mode": "auto" if self.is_auto else "fixed", "every": self.every}
+        return chosen if self.cost is None else {**chosen, "cost_seconds": self.cost, "budget": self._budget}
+
+
+class ForwardWatch:
+    """Largest activation and the precision of the forward, seen by a hook that lives on no module.
+
+    A hook on the model would be copied with it (EMA) and pickled with it; this one is global while a deep row is open
+    and ignores modules of other models. A compiled model is left alone: a new global hook would compile it again.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._modules = {id(module) for module in model.modules()}
+        self._compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
+        self._device = next((p.device.type for p in model.parameters()), "cpu")
+        self._largest: list[Tensor] = []
+        self._handle: Any = None
+        self.seconds = 0.0
+        self.precision: str | None = None
+
+    def open(self) -> None:
+        self.seconds = 0.0
+        if not self._compiled:
+            self._handle = register_module_forward_hook(self._see)
+
+    def close(self) -> Tensor | None:
+        """The largest magnitude among all outputs seen, 0-d float64, None where none was."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+        largest, self._largest = self._largest, []
+        return torch.stack(largest).max() if largest else None
+
+    def _see(self, module: torch.nn.Module, _inputs: Any, output: Any) -> None:
+        if id(module) not in self._modules:
+            return
+        started = perf_counter()
+        self.see_precision()
+        outputs = output if isinstance(output, (tuple, list)) else (output,)
+        with torch.no_grad():
+            largest = absmax(o for o in outputs if isinstance(o, Tensor))
+        if largest is not None:
+            self._largest.append(largest)
+        self.seconds += perf_counter() - started
+
+    def see_precision(self) -> None:
+        """Autocast's type where it is on."""
+        if torch.is_autocast_enabled(self._device):
+            self.precision = _PRECISION.get(torch.get_autocast_dtype(self._device), "other")
+
+
+def parameter_precision(model: torch.nn.Module) -> str | None:
+    """The type of the parameters: what a forward without autocast runs in."""
+    dtypes = [p.dtype for p in model.parameters() if p.is_floating_point()]
+    return _PRECISION.get(dtypes[0], str(dtypes[0])) if dtypes else None

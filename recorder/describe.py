@@ -1,0 +1,102 @@
+"""What ran, for the manifest: model, optimizers, scheduler, scaler, versions. Host and user stay out."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from recorder.clocks import scheduler_position
+
+
+def describe(
+    model: torch.nn.Module,
+    optimizers: Mapping[str, Optimizer],
+    schedulers: Mapping[str, Any],
+    scaler: Any,
+    max_norms: Mapping[str, float | None],
+    config: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The manifest of a run as plain JSON values."""
+    parameters = list(model.parameters())
+    return {
+        "recorder": {"version": _version("spikeview"), "torch": torch.__version__, "python": platform.python_version()},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "model": {
+            "class": type(model).__name__,
+            "parameters": sum(p.numel() for p in parameters),
+            "trainable": sum(p.numel() for p in parameters if p.requires_grad),
+            "dtypes": dict(Counter(str(p.dtype).removeprefix("torch.") for p in parameters)),
+        },
+        "device": str(next((p.device for p in parameters), torch.device("cpu"))),
+        "world_size": _world_size(),
+        "seed": torch.initial_seed(),
+        "optimizers": {
+            name: {
+                "class": type(optimizer).__name__,
+                "max_norm": max_norms.get(name),
+                "groups": [_group(group) for group in optimizer.param_groups],
+                "scheduler": _scheduler(schedulers.get(name)),
+            }
+            for name, optimizer in optimizers.items()
+        },
+        "scaler": _scaler(scaler),
+        "config": plain(dict(config or {})),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it; what has no such form is given by its repr."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, torch.Tensor):
+        return plain(value.tolist()) if value.numel() <= 16 else f"tensor of shape {tuple(value.shape)}"
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [plain(item) for item in value]
+    return repr(value)
+
+
+def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: plain(value) for key, value in group.items() if key != "params"}
+    return {**settings, "parameters": sum(p.numel() for p in group["params"])}
+
+
+def _scheduler(scheduler: Any) -> dict[str, Any] | None:
+    if scheduler is None:
+        return None
+    return {"class": type(scheduler).__name__, "position": scheduler_position(scheduler)}
+
+
+def _scaler(scaler: Any) -> dict[str, Any] | None:
+    if scaler is None:
+        return None
+    if not scaler.is_enabled():
+        return {"enabled": False}
+    return {
+        "enabled": True,
+        "scale": scaler.get_scale(),
+        "growth_factor": scaler.get_growth_factor(),
+        "backoff_factor": scaler.get_backoff_factor(),
+        "growth_interval": scaler.get_growth_interval(),
+    }
+
+
+def _world_size() -> int:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_world_size()
+    return 1
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,267 @@
+"""FlightRecorder: the only class a training loop sees."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from time import perf_counter, time_ns
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from recorder.channel import Channel
+from recorder.clocks import ScalerWatch
+from recorder.deep import Cadence, ForwardWatch, parameter_precision
+from recorder.describe import describe
+from recorder.guard import Guard
+from recorder.logbook import Entry, Logbook
+from recorder.measures import Measures
+from recorder.memory import MemoryGauge
+from recorder.store import RunWriter
+from recorder.transition import Transition
+from recorder.trigger import DEFAULT, Trigger
+
+
+class FlightRecorder:
+    """Writes each transition of a training loop to a run directory.
+
+    `optimizer` is one optimizer or a dict of named ones; then `scheduler` and `max_norm` may be dicts as well.
+    `max_norm` is what `t.clip_grad_norm_()` clips to. `deep_every` is the cadence of deep rows: "auto" keeps their
+    measured cost within `overhead_budget`, a number fixes it, 0 turns them off. `capacity` rows at most wait on a
+    device before they are copied. `config` is kept in the manifest.
+
+    Raises `recorder.store.StoreError` where the directory already holds a run (unless `resume=True`) or cannot be
+    written, and ValueError for settings that contradict each other. After that it raises nothing of its own.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        model: torch.nn.Module,
+        optimizer: Optimizer | Mapping[str, Optimizer],
+        *,
+        scaler: torch.amp.GradScaler | None = None,
+        scheduler: Any = None,
+        max_norm: float | Mapping[str, float | None] | None = None,
+        resume: bool = False,
+        deep_every: int | str = "auto",
+        overhead_budget: float = 0.01,
+        capacity: int = 64,
+        config: Mapping[str, Any] | None = None,
+        triggers: Sequence[Trigger] = DEFAULT,
+        rank: int | None = None,
+    ) -> None:
+        optimizers = dict(optimizer) if isinstance(optimizer, Mapping) else {"optimizer": optimizer}
+        schedulers, limits = _per_optimizer(scheduler, optimizers), _per_optimizer(max_norm, optimizers)
+        self._cadence = Cadence(deep_every, overhead_budget)
+        self._model = model
+        self._scaler = ScalerWatch(scaler)
+        self._forward = ForwardWatch(model)
+        self._memory = MemoryGauge(next((p.device for p in model.parameters()), torch.device("cpu")))
+        manifest = describe(model, optimizers, schedulers, scaler, limits, config)
+        writer = RunWriter.create(
+            directory,
+            manifest,
+            rank=_rank() if rank is None else rank,
+            resume=resume,
+            on_error=lambda error: self.guard.report(error),
+        )
+        self.guard = Guard(lambda text: writer.event("recorder_fault", text=text))
+        self._logbook = Logbook(writer, tuple(triggers), capacity, self.guard)
+        self._channels = {
+            name: Channel(
+                name,
+                opt,
+                names=self._parameter_names,
+                scaler=self._scaler,
+                scheduler=schedulers.get(name),
+                max_norm=limits.get(name),
+                guard=self.guard,
+                again=self._again,
+            )
+            for name, opt in optimizers.items()
+        }
+        for channel in self._channels.values():
+            self._logbook.restore(channel)
+        self._scaler.attach({id(c.optimizer): c.attempt_through_scaler for c in self._channels.values()})
+        self._precision = parameter_precision(model)
+        self._finished: list[Entry] = []
+        self._open = False
+        self._closed = False
+        self._started = 0.0
+        self._step, self._micro_step = self._logbook.last_step
+
+    def transition(self, batch_id: Any = None, *, step: int | None = None, accumulating: bool = False) -> Transition:
+        """Open one transition, for use as `with recorder.transition(batch_id=...) as t:`.
+
+        `batch_id` is text or has a text form; `step` defaults to the count of attempts, so it stays the same over the
+        micro-steps of an accumulation, which are declared by `accumulating=True`.
+        """
+        return self.begin(batch_id, step=step, accumulating=accumulating)
+
+    def begin(self, batch_id: Any = None, *, step: int | None = None, accumulating: bool = False) -> Transition:
+        """`transition` for callbacks that cannot use `with`; `end()` closes it."""
+        if self._open:
+            self.end()
+        with self.guard:
+            if not self._closed:
+                self._begin(batch_id, step, accumulating)
+        return Transition(self, self._channels)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Close the open transition. `error` is the exception that ended it early, if one did."""
+        if not self._open:
+            return
+        self._open = False
+        with self.guard:
+            activation = self._forward.close()
+            self.see_precision()
+            for channel in self._channels.values():
+                self._finish(channel, activation)
+            finished, self._finished = self._finished, []
+            for entry in sorted(finished, key=lambda entry: entry.row):
+                self._logbook.write(entry)
+            self._tell_cadence()
+            if error is not None and isinstance(error, Exception):
+                self._logbook.event("exception", row=self._logbook.row - 1, text=f"{type(error).__name__}: {error}")
+
+    @property
+    def tripped(self) -> bool:
+        """Whether a trigger tripped on the last row that was read."""
+        return self._logbook.tripped
+
+    def checkpoint(self, name: str) -> None:
+        """Note that the loop has saved its state."""
+        self._event("checkpoint", name=str(name))
+
+    def validation(self, loss: Tensor | float) -> None:
+        """Note a validation loss."""
+        with self.guard:
+            self._logbook.event("validation", loss=float(loss), row=self._logbook.row - 1)
+
+    def resumed(self, from_checkpoint: str, restored: Sequence[str] = ()) -> None:
+        """Note which checkpoint the loop continues from and which of its parts came back.
+
+        `restored` names them: model, optimizer, scheduler, scaler, rng, sampler, accumulation.
+        """
+        self._event("resume", from_checkpoint=str(from_checkpoint), restored=list(restored))
+
+    def note(self, text: str) -> None:
+        """Keep a remark of the user's in the run."""
+        self._event("note", text=str(text))
+
+    def close(self) -> None:
+        """Close what is open, seal the run and let go of the optimizers. May be called twice."""
+        if self._closed:
+            return
+        self.end()
+        self._closed = True
+        self._scaler.detach()
+        for channel in self._channels.values():
+            channel.detach()
+        with self.guard:
+            for channel in self._channels.values():
+                self._logbook.credit_scheduler(channel)
+            self._logbook.close(deep=self._cadence.describe())
+            self._memory.close()
+
+    def __enter__(self) -> FlightRecorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def see_precision(self) -> None:
+        """Note autocast's type where it is on now: called where the loop is likely to be inside it."""
+        self._forward.see_precision()
+
+    def _begin(self, batch_id: Any, step: int | None, accumulating: bool) -> None:
+        for channel in self._channels.values():
+            self._logbook.credit_scheduler(channel)
+        chosen = next(iter(self._channels.values())).clocks.attempted if step is None else int(step)
+        self._micro_step = self._micro_step + 1 if chosen == self._step else 0
+        self._step = chosen
+        deep = self._cadence.due(self._logbook.row)
+        values = {
+            "row": self._logbook.take_row(),
+            "step": chosen,
+            "micro_step": self._micro_step,
+            "time_ns": time_ns(),
+            "batch_id": _text(batch_id),
+            "rng_seed": _signed(torch.initial_seed()),
+        }
+        for channel in self._channels.values():
+            channel.open(Measures({**values, "optimizer": channel.name}, accumulating=accumulating), deep)
+        if deep:
+            self._forward.open()
+        self._open = True
+        self._started = perf_counter()
+
+    def _finish(self, channel: Channel, activation: Tensor | None = None) -> None:
+        row, channel.row = channel.row, None
+        if row is None:
+            return
+        row.activation_absmax = activation
+        row.values["precision"] = self._forward.precision or self._precision
+        row.values["memory_bytes"] = self._memory.read()
+        self._finished.append(self._logbook.finish(channel, row))
+
+    def _again(self, channel: Channel) -> None:
+        """An optimizer steps again within one transition: the same step, a row and a micro-step of its own."""
+        row, ahead = channel.row, channel.ahead or Measures({})
+        if row is None:
+            return
+        self._finish(channel)
+        self._micro_step += 1
+        ahead.values = {
+            **row.values,
+            "row": self._logbook.take_row(),
+            "micro_step": self._micro_step,
+            "time_ns": time_ns(),
+        }
+        channel.open(ahead, channel.is_deep)
+
+    def _tell_cadence(self) -> None:
+        deep = [channel.deep_seconds for channel in self._channels.values() if channel.is_deep]
+        seconds = perf_counter() - self._started
+        self._cadence.ran(self._logbook.row - 1, seconds, sum(deep) + self._forward.seconds if deep else None)
+
+    def _event(self, kind: str, **fields: Any) -> None:
+        with self.guard:
+            self._logbook.event(kind, row=self._logbook.row - 1, **fields)
+
+    def _parameter_names(self) -> dict[int, str]:
+        return {id(parameter): name for name, parameter in self._model.named_parameters()}
+
+
+def _per_optimizer(setting: Any, optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
+    """One setting for all optimizers, or a dict by their names."""
+    if not isinstance(setting, Mapping):
+        return dict.fromkeys(optimizers, setting)
+    unknown = set(setting) - set(optimizers)
+    if unknown:
+        missing = ", ".join(map(repr, sorted(unknown)))
+        raise ValueError(f"no optimizer named {missing}: there are {', '.join(optimizers)}")
+    return dict(setting)
+
+
+def _rank() -> int:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank()
+    return int(os.environ.get("RANK", "0"))
+
+
+def _text(batch_id: Any) -> str | None:
+    if batch_id is None:
+        return None
+    return str(batch_id.tolist() if isinstance(batch_id, Tensor) else batch_id)
+
+
+def _signed(seed: int) -> int:
+    """A seed of torch has 64 bits without a sign; the column's 64 bits have one."""
+    return (seed + 2**63) % 2**64 - 2**63

@@ -1,0 +1,71 @@
+"""The layers table of a deep row: every parameter's gradient, and its movement where the row moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from recorder.movement import Movement
+from recorder.probes import GradientNorms, Parameter, norm, values_of
+from recorder.readings import Numbers
+
+
+@dataclass(slots=True)
+class Layers:
+    """Readings of one deep row: gradients [P], over parameters that have one, and movement [Q], over all."""
+
+    gradient: GradientNorms
+    absmax: Tensor
+    nonfinite: Tensor
+    moving: Sequence[Parameter] = ()
+    param_norm: Tensor | None = None
+    change_norm: Tensor | None = None
+
+    def readings(self) -> dict[str, Tensor | None]:
+        return {
+            "layers_absmax": self.absmax,
+            "layers_nonfinite": self.nonfinite,
+            "layers_param_norm": self.param_norm,
+            "layers_change_norm": self.change_norm,
+        }
+
+    def observe_movement(self, movement: Movement) -> None:
+        """Take each parameter's movement from buffers that hold all its coordinates."""
+        if movement.is_exact and movement.parameters:
+            self.moving = movement.parameters
+            self.param_norm = torch.stack([norm(t) for t in movement.before()])
+            self.change_norm = torch.stack([norm(t) for t in movement.change()])
+
+    def rows(self, row: int, optimizer: str, numbers: Mapping[str, Numbers]) -> list[dict[str, Any]]:
+        """Rows of the layers table, one a parameter."""
+        scale = float(numbers["scaled_by"][0]) if "scaled_by" in numbers else self.gradient.scaled_by
+        factor = 1.0 / float(scale) if scale else 1.0
+        table: dict[str, dict[str, Any]] = {}
+        for index, parameter in enumerate(self.gradient.parameters):
+            table[parameter.name] = {
+                "grad_norm": float(numbers["norms"][index]) * factor,
+                "grad_absmax": float(numbers["layers_absmax"][index]) * factor,
+                "grad_nonfinite": int(numbers["layers_nonfinite"][index]),
+            }
+        for index, parameter in enumerate(self.moving):
+            before = float(numbers["layers_param_norm"][index])
+            change = float(numbers["layers_change_norm"][index])
+            ratio = change / before if before else (float("inf") if change else 0.0)
+            table.setdefault(parameter.name, {}).update(param_norm=before, update_ratio=ratio)
+        return [{"row": row, "optimizer": optimizer, "name": name, **values} for name, values in table.items()]
+
+
+@torch.no_grad()
+def layer_gradients(gradient: GradientNorms) -> Layers:
+    """Largest magnitude and count of non-finite numbers of every gradient, while it is unclipped."""
+    values = [values_of(p.tensor.grad) for p in gradient.parameters if p.tensor.grad is not None]
+    if not values:
+        return Layers(gradient, torch.zeros(0), torch.zeros(0))
+    device = gradient.norms.device
+    absmax = [n.to(device, torch.float64) for n in torch._foreach_norm(values, float("inf"))]
+    nonfinite = [(~torch.isfinite(v)).sum().to(device) for v in values]
+    return Layers(gradient, torch.stack(absmax), torch.stack(nonfinite))

@@ -1,0 +1,158 @@
+"""How far, and in which direction, a step moved the parameters: the update columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, gcd
+from operator import is_
+
+import torch
+from torch import Tensor
+
+from recorder.probes import Parameter, dot, norm
+
+SAMPLE_LIMIT = 262_144
+# Up to this many coordinates float64 costs nothing that could be measured.
+_WIDE_LIMIT = 16_384
+
+
+class Movement:
+    """Keeps the parameters and the gradient of one step, on all coordinates or on a sample of them.
+
+    A sample takes the small tensors whole, up to half of `limit`, and every `stride`-th coordinate of the others, which
+    then stands for `stride` of them. `theta` must be called right before the step, `gradient` while the gradient is
+    unclipped, `measure` right after the step. The buffers are reused from step to step.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], limit: int | None = SAMPLE_LIMIT) -> None:
+        self._given = parameters
+        by_size = sorted(parameters, key=lambda p: _coordinates(p.tensor))
+        whole = _count_whole(by_size, limit)
+        self.parameters = by_size
+        self._tensors = [p.tensor for p in by_size]
+        counts = [_coordinates(t) for t in self._tensors]
+        self._whole = sum(counts[:whole])
+        rest = counts[whole:]
+        self.stride = _coprime(ceil(sum(rest) / (limit - self._whole)), rest) if limit is not None and rest else 1
+        self._strides = [1] * whole + [self.stride] * (len(counts) - whole)
+        self._sizes = [ceil(count / stride) for count, stride in zip(counts, self._strides, strict=True)]
+        dtypes = {_real(t.dtype) for t in self._tensors}
+        kept = dtypes.pop() if len(dtypes) == 1 else torch.float64 if torch.float64 in dtypes else torch.float32
+        self._computed = torch.float64 if sum(self._sizes) <= _WIDE_LIMIT or kept is torch.float64 else torch.float32
+        device = self._tensors[0].device if self._tensors else torch.device("cpu")
+        self._theta = torch.empty(sum(self._sizes), dtype=kept, device=device)
+        self._gradient = torch.empty_like(self._theta)
+        self._after = torch.empty_like(self._theta)
+        self._change = self._before = torch.empty(0)
+        self._has_gradient = False
+
+    @property
+    def is_exact(self) -> bool:
+        return self.stride == 1
+
+    def covers(self, parameters: Sequence[Parameter]) -> bool:
+        """Whether these are still the parameters the buffers were made for."""
+        return len(parameters) == len(self._given) and all(map(is_, parameters, self._given))
+
+    @torch.no_grad()
+    def theta(self) -> None:
+        """Keep the parameters as they are before the step."""
+        self._gather(self._tensors, self._theta)
+
+    @torch.no_grad()
+    def gradient(self) -> None:
+        """Keep the gradient as it is before clipping; a parameter without one counts as zero."""
+        self._gather([_dense_gradient(t) for t in self._tensors], self._gradient)
+        self._has_gradient = True
+
+    def forget_gradient(self) -> None:
+        self._has_gradient = False
+
+    @torch.no_grad()
+    def measure(self) -> Tensor:
+        """[2 or 4] float64: norm of the change, norm of the parameters before, change . gradient, norm of the gradient.
+
+        Without a gradient the last two are left out.
+        """
+        self._gather(self._tensors, self._after)
+        self._before = self._theta.to(self._computed)
+        self._change = self._after.to(self._computed) - self._before
+        measured = [self._norm(self._change), self._norm(self._before)]
+        if self._has_gradient:
+            gradient = self._gradient.to(self._computed)
+            measured += [self._dot(self._change, gradient), self._norm(gradient)]
+        return torch.stack(measured)
+
+    def change(self) -> Sequence[Tensor]:
+        """The last measured change, a flat vector per parameter, in the order of `parameters`."""
+        return torch.split(self._change, self._sizes)
+
+    def before(self) -> Sequence[Tensor]:
+        """The parameters before the step, a flat vector per parameter, in the order of `parameters`."""
+        return torch.split(self._before, self._sizes)
+
+    @property
+    def _parts(self) -> tuple[slice, slice]:
+        """The coordinates that stand for themselves, and those that stand for `stride` of them."""
+        return slice(0, self._whole), slice(self._whole, None)
+
+    def _norm(self, vector: Tensor) -> Tensor:
+        if self.is_exact:
+            return norm(vector)
+        whole, rest = (norm(vector[part]) for part in self._parts)
+        return torch.hypot(whole, rest * self.stride**0.5)
+
+    def _dot(self, left: Tensor, right: Tensor) -> Tensor:
+        if self.is_exact:
+            return dot(left, right)
+        whole, rest = (dot(left[part], right[part]) for part in self._parts)
+        return whole + self.stride * rest
+
+    def _gather(self, tensors: Sequence[Tensor], out: Tensor) -> None:
+        if not tensors:
+            return
+        pieces = [_flat(t)[::stride] for t, stride in zip(tensors, self._strides, strict=True)]
+        if any(piece.dtype != out.dtype or piece.device != out.device for piece in pieces):
+            torch._foreach_copy_(list(torch.split(out, self._sizes)), pieces)
+        else:
+            torch.cat(pieces, out=out)
+
+
+def _count_whole(by_size: Sequence[Parameter], limit: int | None) -> int:
+    """How many of the smallest tensors are taken whole: all that fit, else those that fit into half of the limit."""
+    counts = [_coordinates(p.tensor) for p in by_size]
+    if limit is None or sum(counts) <= limit:
+        return len(counts)
+    taken = 0
+    for index, count in enumerate(counts):
+        taken += count
+        if taken > limit // 2:
+            return index
+    return len(counts)
+
+
+def _coprime(stride: int, counts: Sequence[int]) -> int:
+    """The next stride that divides no tensor: one that did would keep to the same few columns of a matrix."""
+    while any(gcd(stride, count) != 1 for count in counts) and stride < min(counts):
+        stride += 1
+    return stride
+
+
+def _coordinates(tensor: Tensor) -> int:
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
+
+
+def _real(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype is torch.complex128 else torch.float32 if dtype.is_complex else dtype
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    tensor = tensor.detach()
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).reshape(-1)
+
+
+def _dense_gradient(parameter: Tensor) -> Tensor:
+    gradient = parameter.grad
+    if gradient is None:
+        return torch.zeros_like(parameter)
+    return gradient.detach().to_dense() if gradient.is_sparse else gradient.detach()

@@ -1,0 +1,151 @@
+"""Transition: what a training loop tells of one pass over one batch, and asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from recorder.channel import Channel
+from recorder.measures import Measures
+from recorder.probes import absmax, loss_quantiles
+from recorder.readings import number
+
+if TYPE_CHECKING:
+    from recorder.flight import FlightRecorder
+
+
+class Transition:
+    """One open transition, as the loop sees it: of all the recorder's optimizers, or of one by `of(name)`."""
+
+    def __init__(self, recorder: FlightRecorder, channels: Mapping[str, Channel]) -> None:
+        self._recorder = recorder
+        self._channels = channels
+
+    def __enter__(self) -> Transition:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._recorder.end(error)
+
+    def of(self, name: str) -> Transition:
+        """The same face for one optimizer. Raises KeyError for a name the recorder was not given."""
+        return Transition(self._recorder, {name: self._channels[name]})
+
+    def observe_loss(
+        self,
+        loss: Tensor | float,
+        *,
+        count: Tensor | int | None = None,
+        per_example: Tensor | None = None,
+        parts: Mapping[str, Tensor | float] | None = None,
+    ) -> None:
+        """Record the raw loss of this row: a scalar, as the loop differentiates it.
+
+        `count` is its denominator (valid targets); `per_example` the unreduced losses, for their quantiles; `parts`
+        the terms of a composed loss, which become user fields `loss_<name>`.
+        """
+        with self._recorder.guard:
+            value = _scalar(loss, "observe_loss")
+            quantiles = None if per_example is None else loss_quantiles(per_example)
+            for row in self._forward_rows():
+                row.loss, row.loss_count, row.loss_quantiles = value, count, quantiles
+            self._recorder.see_precision()
+        if parts is not None:
+            self.record(**{f"loss_{name}": part for name, part in parts.items()})
+
+    def observe_inputs(self, *inputs: Tensor | Iterable[Tensor] | Mapping[str, Tensor]) -> None:
+        """Record the largest magnitude among the floating inputs."""
+        with self._recorder.guard:
+            largest = absmax(_tensors(inputs))
+            for row in self._forward_rows():
+                row.input_absmax = largest
+
+    def record(self, **values: Any) -> None:
+        """Record the loop's own scalars (domain, seq_len, tokens): columns `user_<name>`."""
+        with self._recorder.guard:
+            scalars = {name: _scalar(v, name) if isinstance(v, Tensor) else v for name, v in values.items()}
+            for row in self._rows():
+                row.user.update(scalars)
+
+    def clip_grad_norm_(self, max_norm: float | None = None) -> Tensor:
+        """Unscale unless already done, measure the total norm, clip only what is finite.
+
+        `max_norm` defaults to the recorder's; without either the norm is only measured. Returns the norm before
+        clipping, 0-d, in true units. A non-finite gradient is left as it was.
+        """
+        return self._one("clip_grad_norm_").clip_grad_norm_(max_norm)
+
+    def measure_grad_norm(self) -> None:
+        """Measure the norm of the gradients as they are now, in true units, without clipping or unscaling."""
+        with self._recorder.guard:
+            for channel in self._channels.values():
+                channel.measure()
+
+    def observe_grad_norm(self, norm: Tensor | float, max_norm: float | None = None) -> None:
+        """Tell the norm that the loop's own clipping returned, and the limit it clipped to.
+
+        Call it right after the clipping: where the gradients are still scaled then, the row says so.
+        """
+        channel = self._one("observe_grad_norm")
+        with self._recorder.guard:
+            channel.observe_grad_norm(norm, max_norm)
+
+    def skip(self, reason: str) -> None:
+        """Say that the loop declines this step by itself, for example `skip("gated")`."""
+        for row in self._rows():
+            row.declared_skip = str(reason)
+
+    @property
+    def executed(self) -> bool:
+        """Whether a step has executed in this transition. A fused optimizer under a scaler needs one host read."""
+        return any(row.fired and not (row.found_inf is not None and number(row.found_inf)) for row in self._rows())
+
+    @property
+    def should_step(self) -> bool:
+        """False where the loss or a measured gradient is not finite: for loops without a scaler. One host read."""
+        for row in self._rows():
+            if row.loss is not None and not isfinite(number(row.loss)):
+                return False
+            if row.gradient is not None and number(row.gradient.nonfinite.sum()):
+                return False
+        return True
+
+    def _rows(self) -> list[Measures]:
+        return [channel.row for channel in self._channels.values() if channel.row is not None]
+
+    def _forward_rows(self) -> list[Measures]:
+        return [row for row in (channel.forward_row() for channel in self._channels.values()) if row is not None]
+
+    def _one(self, method: str) -> Channel:
+        if len(self._channels) != 1:
+            names = ", ".join(self._channels)
+            raise ValueError(f"{method} needs one optimizer: use t.of(name).{method}(...) with one of {names}")
+        return next(iter(self._channels.values()))
+
+
+def _scalar(value: Tensor | float, name: str) -> Tensor | float:
+    """A detached 0-d tensor of its own, or a float."""
+    if not isinstance(value, Tensor):
+        return float(value)
+    if value.numel() != 1:
+        raise ValueError(f"{name} takes a scalar, not a tensor of shape {tuple(value.shape)}: not recorded")
+    detached = value.detach()
+    # The loop may change its tensor in place before the row is read.
+    return detached.clone() if detached.device.type != "cpu" else float(detached.double().numpy().reshape(()))
+
+
+def _tensors(values: Any) -> Iterable[Tensor]:
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, Mapping):
+        for value in values.values():
+            yield from _tensors(value)
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _tensors(value)
