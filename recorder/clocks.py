@@ -66,8 +66,10 @@ class ScalerWatch:
         if self._scaler is None or not self._scaler.is_enabled():
             return None
         scale = self._scaler._scale
-        # get_scale() reads the device back; before the first scale() it only returns the initial setting.
-        return float(self._scaler.get_scale()) if scale is None else scale.detach().clone()
+        if scale is None:
+            # get_scale() reads a device back; before the first scale() it only returns the initial setting.
+            return float(self._scaler.get_scale())
+        return float(scale.numpy()) if scale.device.type == "cpu" else scale.detach().clone()
 
     def holds_scaled(self, optimizer: Optimizer) -> bool:
         """Whether this optimizer's gradients are still multiplied by the scale."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import ceil
 from time import perf_counter
 from typing import Any
@@ -54,22 +55,25 @@ class Cadence:
 class ForwardWatch:
     """Largest activation and the precision of the forward, seen by a hook that lives on no module.
 
-    A hook on the model would be copied with it (EMA) and pickled with it; this one is global while a deep row is open
-    and ignores modules of other models. A compiled model is left alone: a new global hook would compile it again.
+    A hook on the model would be copied with it (EMA) and pickled with it; this one is global while a watched row is
+    open, and ignores modules of other models. Where code is compiled no hook is set: each change of the global hooks
+    would compile it again.
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
         self._modules = {id(module) for module in model.modules()}
-        self._compiled = hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None
         self._device = next((p.device.type for p in model.parameters()), "cpu")
         self._largest: list[Tensor] = []
+        self._wants_activations = False
         self._handle: Any = None
         self.seconds = 0.0
         self.precision: str | None = None
 
-    def open(self) -> None:
+    def open(self, deep: bool) -> None:
+        """Watch the forward of the row that begins, if it is deep or the first one."""
         self.seconds = 0.0
-        if not self._compiled:
+        self._wants_activations = deep
+        if (deep or self.precision is None) and not _code_is_compiled():
             self._handle = register_module_forward_hook(self._see)
 
     def close(self) -> Tensor | None:
@@ -85,20 +89,31 @@ class ForwardWatch:
             return
         started = perf_counter()
         self.see_precision()
-        outputs = output if isinstance(output, (tuple, list)) else (output,)
-        with torch.no_grad():
-            largest = absmax(o for o in outputs if isinstance(o, Tensor))
-        if largest is not None:
-            self._largest.append(largest)
+        if self._wants_activations:
+            outputs = output if isinstance(output, (tuple, list)) else (output,)
+            with torch.no_grad():
+                largest = absmax(o for o in outputs if isinstance(o, Tensor))
+            if largest is not None:
+                self._largest.append(largest)
         self.seconds += perf_counter() - started
 
     def see_precision(self) -> None:
         """Autocast's type where it is on."""
         if torch.is_autocast_enabled(self._device):
-            self.precision = _PRECISION.get(torch.get_autocast_dtype(self._device), "other")
+            self.precision = _name(torch.get_autocast_dtype(self._device))
+
+
+def _code_is_compiled() -> bool:
+    """Whether torch.compile was called in this process."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    return any(backend is not None for backend in getattr(dynamo, "cached_backends", {}).values())
+
+
+def _name(dtype: torch.dtype) -> str:
+    return _PRECISION.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def parameter_precision(model: torch.nn.Module) -> str | None:
     """The type of the parameters: what a forward without autocast runs in."""
     dtypes = [p.dtype for p in model.parameters() if p.is_floating_point()]
-    return _PRECISION.get(dtypes[0], str(dtypes[0])) if dtypes else None
+    return _name(dtypes[0]) if dtypes else None

@@ -197,8 +197,7 @@ class FlightRecorder:
         }
         for channel in self._channels.values():
             channel.open(Measures({**values, "optimizer": channel.name}, accumulating=accumulating), deep)
-        if deep:
-            self._forward.open()
+        self._forward.open(deep)
         self._open = True
         self._started = perf_counter()
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import hypot, isfinite, sqrt
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from recorder.layers import Layers
@@ -129,32 +128,25 @@ _READINGS = (
 def _gradient_columns(
     gradient: GradientNorms, numbers: Mapping[str, Numbers], scaled_by: float | None
 ) -> dict[str, Any]:
-    norms, flags = numbers["norms"], numbers["nonfinite"]
-    total = _total(norms)
-    bad = int(np.count_nonzero(flags))
+    norms, flags = numbers["norms"].tolist(), numbers["nonfinite"].tolist()
+    bad = sum(map(bool, flags))
+    # hypot neither overflows nor underflows, but prefers Inf to NaN where there are both.
+    total = float(sum(norms)) if bad else hypot(*norms)
     row: dict[str, Any] = {
         "grad_norm": total / scaled_by if scaled_by else total,
         "grad_nonfinite_params": bad,
         "grad_none_params": gradient.none_count,
     }
     if bad:
-        row["first_nonfinite_param"] = gradient.parameters[int(np.argmax(flags))].name
+        row["first_nonfinite_param"] = next(p.name for p, flag in zip(gradient.parameters, flags, strict=True) if flag)
     elif isfinite(total) and total > 0:
         row |= _top_group(gradient, norms, total)
     return row
 
 
-def _total(norms: Numbers) -> float:
-    """L2 norm over norms that may be too large or too small to be squared."""
-    largest = float(norms.max(initial=0.0))
-    if not isfinite(largest) or largest == 0:
-        return largest
-    return float(np.linalg.norm(norms / largest)) * largest
-
-
-def _top_group(gradient: GradientNorms, norms: Numbers, total: float) -> dict[str, Any]:
+def _top_group(gradient: GradientNorms, norms: list[float], total: float) -> dict[str, Any]:
     squares: dict[str, float] = {}
-    for parameter, norm in zip(gradient.parameters, norms.tolist(), strict=True):
+    for parameter, norm in zip(gradient.parameters, norms, strict=True):
         share = norm / total
         squares[parameter.group] = squares.get(parameter.group, 0.0) + share * share
     if len(squares) < 2:
@@ -165,7 +157,7 @@ def _top_group(gradient: GradientNorms, norms: Numbers, total: float) -> dict[st
 
 def _update_columns(measured: Numbers, exact: bool, maximize: bool) -> dict[str, Any]:
     """update_ratio = |d| / |theta|, update_cosine = cos(d, -g); ascent flips the sign of g."""
-    update, before = float(measured[0]), float(measured[1])
+    update, before = sqrt(measured[0]), sqrt(measured[1])
     row: dict[str, Any] = {
         "update_norm": update,
         "param_norm": before,
@@ -176,7 +168,7 @@ def _update_columns(measured: Numbers, exact: bool, maximize: bool) -> dict[str,
         # A sample that stood still does not prove that everything did.
         row["moved"] = update != 0
     if update != 0 and len(measured) == 4:
-        inner, gradient = float(measured[2]), float(measured[3])
+        inner, gradient = float(measured[2]), sqrt(measured[3])
         if gradient != 0:
             cosine = (inner if maximize else -inner) / (update * gradient)
             row["update_cosine"] = min(1.0, max(-1.0, cosine)) if isfinite(cosine) else cosine

@@ -38,7 +38,8 @@ class Movement:
         self._sizes = [ceil(count / stride) for count, stride in zip(counts, self._strides, strict=True)]
         dtypes = {_real(t.dtype) for t in self._tensors}
         kept = dtypes.pop() if len(dtypes) == 1 else torch.float64 if torch.float64 in dtypes else torch.float32
-        self._computed = torch.float64 if sum(self._sizes) <= _WIDE_LIMIT or kept is torch.float64 else torch.float32
+        self._is_small = sum(self._sizes) <= _WIDE_LIMIT
+        self._computed = torch.float64 if self._is_small or kept is torch.float64 else torch.float32
         device = self._tensors[0].device if self._tensors else torch.device("cpu")
         self._theta = torch.empty(sum(self._sizes), dtype=kept, device=device)
         self._gradient = torch.empty_like(self._theta)
@@ -70,17 +71,22 @@ class Movement:
 
     @torch.no_grad()
     def measure(self) -> Tensor:
-        """[2 or 4] float64: norm of the change, norm of the parameters before, change . gradient, norm of the gradient.
+        """[2 or 4] float64: d.d, theta.theta, d.g, g.g of the change d, the parameters before it and the gradient g.
 
-        Without a gradient the last two are left out.
+        Without a gradient the last two are left out. A sample's products are scaled up to all coordinates.
         """
         self._gather(self._tensors, self._after)
         self._before = self._theta.to(self._computed)
-        self._change = self._after.to(self._computed) - self._before
-        measured = [self._norm(self._change), self._norm(self._before)]
+        self._change = self._after.to(self._computed).sub_(self._before)
+        if self._is_small:
+            vectors = [self._change, self._before] + [self._gradient.to(self._computed)] * self._has_gradient
+            stacked = torch.stack(vectors)
+            products = stacked @ stacked.T
+            return products.flatten()[[0, 4, 2, 8] if self._has_gradient else [0, 3]]
+        measured = [self._square(self._change), self._square(self._before)]
         if self._has_gradient:
             gradient = self._gradient.to(self._computed)
-            measured += [self._dot(self._change, gradient), self._norm(gradient)]
+            measured += [self._dot(self._change, gradient), self._square(gradient)]
         return torch.stack(measured)
 
     def change(self) -> Sequence[Tensor]:
@@ -96,11 +102,11 @@ class Movement:
         """The coordinates that stand for themselves, and those that stand for `stride` of them."""
         return slice(0, self._whole), slice(self._whole, None)
 
-    def _norm(self, vector: Tensor) -> Tensor:
+    def _square(self, vector: Tensor) -> Tensor:
         if self.is_exact:
-            return norm(vector)
-        whole, rest = (norm(vector[part]) for part in self._parts)
-        return torch.hypot(whole, rest * self.stride**0.5)
+            return norm(vector).square()
+        whole, rest = (norm(vector[part]).square() for part in self._parts)
+        return whole + self.stride * rest
 
     def _dot(self, left: Tensor, right: Tensor) -> Tensor:
         if self.is_exact:
@@ -111,8 +117,8 @@ class Movement:
     def _gather(self, tensors: Sequence[Tensor], out: Tensor) -> None:
         if not tensors:
             return
-        pieces = [_flat(t)[::stride] for t, stride in zip(tensors, self._strides, strict=True)]
-        if any(piece.dtype != out.dtype or piece.device != out.device for piece in pieces):
+        pieces = [_flat(t) if s == 1 else _flat(t)[::s] for t, s in zip(tensors, self._strides, strict=True)]
+        if any(piece.dtype is not out.dtype or piece.device != out.device for piece in pieces):
             torch._foreach_copy_(list(torch.split(out, self._sizes)), pieces)
         else:
             torch.cat(pieces, out=out)

@@ -147,10 +147,13 @@ def clip_finite_(norms: GradientNorms, total: Tensor, max_norm: float) -> None:
     if not gradients:
         return
     coefficient = torch.clamp(max_norm / (total + 1e-6), max=1.0)
-    finite = (norms.nonfinite.sum() == 0) & torch.isfinite(total)
-    coefficient = torch.where(finite, coefficient, torch.ones_like(coefficient))
-    if coefficient.device.type == "cpu" and float(coefficient.numpy()) == 1.0:
+    if coefficient.device.type == "cpu":
+        finite = isfinite(float(total.numpy())) and not norms.nonfinite.numpy().any()
+        if finite and float(coefficient.numpy()) < 1.0:
+            torch._foreach_mul_(gradients, float(coefficient.numpy()))
         return
+    usable = (norms.nonfinite.sum() == 0) & torch.isfinite(total)
+    coefficient = torch.where(usable, coefficient, torch.ones_like(coefficient)).float()
     for device in {g.device for g in gradients}:
         here = [g for g in gradients if g.device == device]
         torch._foreach_mul_(here, coefficient.to(device))

@@ -27,7 +27,8 @@ def fetch(tensors: Sequence[Tensor]) -> list[Numbers]:
     by_device: dict[torch.device, list[int]] = {}
     for index, tensor in enumerate(tensors):
         if tensor.device.type == "cpu":
-            fetched[index] = tensor.detach().double().reshape(-1).numpy()
+            plain = tensor if tensor.dtype is torch.float64 else tensor.double()
+            fetched[index] = plain.numpy().reshape(-1)
         else:
             by_device.setdefault(tensor.device, []).append(index)
     for indices in by_device.values():

@@ -111,7 +111,7 @@ STEPS: tuple[Column, ...] = (
     Column("loss_max", "double", "forward", "asked", "", "largest per-example loss"),
     Column("input_absmax", "double", "forward", "asked", "", "largest magnitude among the inputs"),
     Column("activation_absmax", "double", "forward", "deep", "", "largest magnitude among the modules' outputs"),
-    Column("precision", "string", "forward", "always", "", "fp32, bf16, fp16: autocast's, else the parameters'"),
+    Column("precision", "string", "forward", "always", "", "autocast's type as last seen (first and deep rows), else the parameters'"),
     Column("rng_seed", "int64", "forward", "always", "", "torch.initial_seed()"),
     Column("grad_norm", "double", "backward", "always", "", "L2 norm of all gradients, unscaled, before clipping", _where_gradient),
     Column("grad_norm_source", "string", "backward", "always", "", "recorder, observed, or at_step (may be clipped)", _where_gradient),
