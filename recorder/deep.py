@@ -68,6 +68,7 @@ class ForwardWatch:
         self._handle: Any = None
         self.seconds = 0.0
         self.precision: str | None = None
+        self._plain = _parameter_precision(model)
 
     def open(self, deep: bool) -> None:
         """Watch the forward of the row that begins, if it is deep or the first one."""
@@ -88,7 +89,8 @@ class ForwardWatch:
         if id(module) not in self._modules:
             return
         started = perf_counter()
-        self.see_precision()
+        if not self.see_autocast():
+            self.precision = self._plain
         if self._wants_activations:
             outputs = output if isinstance(output, (tuple, list)) else (output,)
             with torch.no_grad():
@@ -97,10 +99,12 @@ class ForwardWatch:
                 self._largest.append(largest)
         self.seconds += perf_counter() - started
 
-    def see_precision(self) -> None:
-        """Autocast's type where it is on."""
+    def see_autocast(self) -> bool:
+        """Take autocast's type where it is on now, and say whether it is."""
         if torch.is_autocast_enabled(self._device):
             self.precision = _name(torch.get_autocast_dtype(self._device))
+            return True
+        return False
 
 
 def _code_is_compiled() -> bool:
@@ -113,7 +117,7 @@ def _name(dtype: torch.dtype) -> str:
     return _PRECISION.get(dtype, str(dtype).removeprefix("torch."))
 
 
-def parameter_precision(model: torch.nn.Module) -> str | None:
+def _parameter_precision(model: torch.nn.Module) -> str | None:
     """The type of the parameters: what a forward without autocast runs in."""
     dtypes = [p.dtype for p in model.parameters() if p.is_floating_point()]
     return _name(dtypes[0]) if dtypes else None

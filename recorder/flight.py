@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from recorder.channel import Channel
 from recorder.clocks import ScalerWatch
-from recorder.deep import Cadence, ForwardWatch, parameter_precision
+from recorder.deep import Cadence, ForwardWatch
 from recorder.describe import describe
 from recorder.guard import Guard
 from recorder.logbook import Entry, Logbook
@@ -87,7 +87,6 @@ class FlightRecorder:
         for channel in self._channels.values():
             self._logbook.restore(channel)
         self._scaler.attach({id(c.optimizer): c.attempt_through_scaler for c in self._channels.values()})
-        self._precision = parameter_precision(model)
         self._finished: list[Entry] = []
         self._open = False
         self._closed = False
@@ -118,7 +117,6 @@ class FlightRecorder:
         self._open = False
         with self.guard:
             activation = self._forward.close()
-            self.see_precision()
             for channel in self._channels.values():
                 self._finish(channel, activation)
             finished, self._finished = self._finished, []
@@ -178,7 +176,7 @@ class FlightRecorder:
 
     def see_precision(self) -> None:
         """Note autocast's type where it is on now: called where the loop is likely to be inside it."""
-        self._forward.see_precision()
+        self._forward.see_autocast()
 
     def _begin(self, batch_id: Any, step: int | None, accumulating: bool) -> None:
         for channel in self._channels.values():
@@ -206,7 +204,7 @@ class FlightRecorder:
         if row is None:
             return
         row.activation_absmax = activation
-        row.values["precision"] = self._forward.precision or self._precision
+        row.values["precision"] = self._forward.precision
         row.values["memory_bytes"] = self._memory.read()
         self._finished.append(self._logbook.finish(channel, row))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from recorder.schema import COLUMNS, Mask
+from recorder.schema import COLUMNS, Column, Mask
 
 Floats = NDArray[np.float64]
 
@@ -33,8 +33,9 @@ class Run:
     """Rows in the order they were recorded, with the manifest and the events beside them.
 
     `table` holds the columns of `recorder.schema.STEPS` that were recorded, and any further ones. A column
-    absent from it was not recorded at all. `notes` says what a reader had to leave out. Positions (0 .. len-1)
-    index the arrays; the column `row` holds the recorder's own row numbers.
+    absent from it was not recorded at all. `notes` says what a reader had to leave out; `rank` is the process
+    whose rows these are. Positions (0 .. len-1) index the arrays; the column `row` holds the recorder's own row
+    numbers.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Run:
     events: Sequence[Mapping[str, Any]] = ()
     layers: pa.Table | None = None
     notes: Sequence[str] = ()
+    rank: int = 0
     _cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -66,7 +68,7 @@ class Run:
         """The rows of one optimizer."""
         if self.optimizers in ([], [optimizer]):
             return self
-        chosen = self.table.filter(pc.equal(self.table["optimizer"], optimizer))
+        chosen = self.table.filter(pc.equal(self.table["optimizer"], pa.scalar(optimizer)))
         return replace(self, table=chosen, _cache={})
 
     def values(self, name: str) -> NDArray[Any]:
@@ -98,7 +100,7 @@ class Run:
         """Where a text column holds exactly this text."""
         if name not in self:
             return np.zeros(len(self), dtype=np.bool_)
-        return pc.fill_null(pc.equal(self.table[name], text), False).to_numpy()  # type: ignore[no-any-return]
+        return pc.equal(self.table[name], pa.scalar(text)).fill_null(False).to_numpy()
 
     def kind(self, name: str) -> NDArray[np.uint8]:
         """The `Kind` of every cell of a column."""
@@ -132,9 +134,7 @@ class Run:
 
     def _read(self, name: str) -> NDArray[Any]:
         if name not in self:
-            column = COLUMNS.get(name)
-            dtype: Any = np.bool_ if column and column.dtype == "bool" else object if column and column.is_text else np.float64
-            array = np.full(len(self), np.nan if dtype is np.float64 else None if dtype is object else False, dtype=dtype)
+            array = _all_null(len(self), COLUMNS.get(name))
         else:
             array = _to_numpy(self.table[name])
         array.flags.writeable = False
@@ -156,12 +156,19 @@ class Run:
         return kinds
 
 
-def _to_numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+def _all_null(rows: int, column: Column | None) -> NDArray[Any]:
+    if column is not None and column.is_text:
+        return np.full(rows, None, dtype=object)
+    if column is not None and column.dtype == "bool":
+        return np.zeros(rows, dtype=np.bool_)
+    return np.full(rows, np.nan)
+
+
+def _to_numpy(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
     if pa.types.is_boolean(column.type):
-        return pc.fill_null(column, False).to_numpy().astype(np.bool_)  # type: ignore[no-any-return]
+        return column.fill_null(pa.scalar(False)).to_numpy().astype(np.bool_)
     if pa.types.is_integer(column.type):
-        return pc.fill_null(column, 0).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+        return column.fill_null(pa.scalar(0, column.type)).to_numpy().astype(np.int64)
     if pa.types.is_floating(column.type):
-        array = column.to_numpy().astype(np.float64, copy=column.null_count == 0)
-        return array  # type: ignore[no-any-return]
+        return column.to_numpy().astype(np.float64, copy=column.null_count == 0)
     return np.array(column.to_pylist(), dtype=object)

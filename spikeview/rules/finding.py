@@ -7,20 +7,20 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """A rule's answer. What was not recorded is never ruled out."""
+    """A rule's answer, in the order in which a reader wants them. What was not recorded is never ruled out."""
 
     MATCHED = "matched"
-    RULED_OUT = "ruled_out"
     CANNOT_TELL = "cannot_tell"
+    RULED_OUT = "ruled_out"
 
 
 class Outcome(StrEnum):
-    """A check's answer."""
+    """A check's answer, in the order in which a reader wants them."""
 
     FAILED = "failed"
+    CANNOT_TELL = "cannot_tell"
     PASSED = "passed"
     NOT_APPLICABLE = "not_applicable"
-    CANNOT_TELL = "cannot_tell"
 
 
 @dataclass(frozen=True)
