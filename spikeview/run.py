@@ -133,10 +133,7 @@ class Run:
         return [name for name in self.table.column_names if name not in COLUMNS]
 
     def _read(self, name: str) -> NDArray[Any]:
-        if name not in self:
-            array = _all_null(len(self), COLUMNS.get(name))
-        else:
-            array = _to_numpy(self.table[name])
+        array = _to_numpy(self.table[name]) if name in self else _all_null(len(self), COLUMNS.get(name))
         array.flags.writeable = False
         return array
 

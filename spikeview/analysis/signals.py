@@ -1,0 +1,94 @@
+"""SIGNALS: the columns that are watched, on what scale, and how far out is too far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recorder.schema import Mask
+from spikeview.run import Floats, Kind, Run
+
+HIGH, LOW = 1, -1
+ALMOST_ALL = 0.99
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One watched column.
+
+    `side` is the side on which leaving the baseline is bad, `threshold` how many MADs out is too far, `floor` the
+    smallest MAD taken seriously: below it lie rounding and sampling. Logs make a positive quantity's factors
+    comparable; `relative_to` is divided out first. The last three hold for the direction of an update alone: it must
+    also pass `bound`, on `streak` values in a row, and has no say where `weight` is under half of its own baseline.
+    """
+
+    column: str
+    phase: str
+    side: int
+    log: bool
+    floor: float
+    threshold: float
+    relative_to: str | None = None
+    bound: float | None = None
+    streak: int = 1
+    weight: str | None = None
+
+
+# One update against its own gradient is ordinary with small batches (7 to 14 % of them at batch 8 and below), and a
+# vanishing gradient has no direction to speak of; two opposed updates in a row out of a positive baseline are neither.
+# fmt: off
+SIGNALS: tuple[Signal, ...] = (
+    Signal("loss", "forward", HIGH, log=True, floor=0.02, threshold=6),
+    Signal("grad_norm", "backward", HIGH, log=True, floor=0.1, threshold=6),
+    Signal("update_ratio", "update", HIGH, log=True, floor=0.1, threshold=7, relative_to="lr"),
+    Signal("update_cosine", "update", LOW, log=False, floor=0.05, threshold=5,
+           bound=-0.2, streak=2, weight="grad_norm"),
+)
+# fmt: on
+
+PHASES = ("forward", "backward", "update")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From a column's own units to the ones it is judged in, and back. `unit` is one number or [rows]."""
+
+    log: bool
+    unit: Floats | float
+
+    def apply(self, values: Floats) -> Floats:
+        """[rows]; NaN where a value has no place on the scale (not positive, in logs) or is not finite."""
+        with np.errstate(all="ignore"):
+            scaled = values / self.unit
+            if self.log:
+                scaled = np.log(scaled)
+        return np.where(np.isfinite(scaled), scaled, np.nan)
+
+    def undo(self, scaled: Floats) -> Floats:
+        """[rows], in the column's own units."""
+        with np.errstate(over="ignore"):
+            return (np.exp(scaled) if self.log else scaled) * self.unit
+
+
+def scale(run: Run, signal: Signal) -> Scale:
+    """The scale of a signal in this run: linear, in units of its usual size, where too much of it is not positive."""
+    if not signal.log:
+        return Scale(False, 1.0)
+    finite = run.values(signal.column)[run.kind(signal.column) == Kind.FINITE]
+    if len(finite) and np.mean(finite > 0) < ALMOST_ALL:
+        return Scale(False, float(np.median(np.abs(finite))) or 1.0)
+    if signal.relative_to is None or not run.recorded(signal.relative_to).any():
+        return Scale(True, 1.0)
+    return Scale(True, run.values(signal.relative_to))
+
+
+def nonfinite(run: Run, column: str) -> Mask:
+    """[rows]: where a column holds NaN or an infinity."""
+    return is_nonfinite(run.kind(column))
+
+
+def is_nonfinite(kinds: NDArray[np.uint8]) -> Mask:
+    """Of kinds of cells, those that are NaN or an infinity."""
+    return np.isin(kinds, (Kind.NAN, Kind.POS_INF, Kind.NEG_INF))

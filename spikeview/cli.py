@@ -1,0 +1,89 @@
+"""The command line: `spikeview RUN` and its sub-commands."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import metadata
+
+import click
+
+from spikeview.commands.report import report
+from spikeview.commands.status import BROKEN_PIPE, INTERRUPTED, OUR_FAULT, UNREADABLE, CommandError
+from spikeview.commands.triage import triage
+from spikeview.commands.view import view
+from spikeview.importers.errors import RunError
+
+COMMANDS: tuple[click.Command, ...] = (view, triage, report)
+
+
+class RunOrCommand(click.Group):
+    """A group whose first argument may be a run: what is no sub-command is opened in the window."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            return view.name, view, args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=RunOrCommand,
+    commands={str(command.name): command for command in COMMANDS},
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    subcommand_metavar="RUN | COMMAND ...",
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of a fault of spikeview's own.")
+@click.option("--version", is_flag=True, help="Print the version and exit.")
+@click.pass_context
+def spikeview(context: click.Context, debug: bool, version: bool) -> int | None:
+    """Find the transition before the first bad observation of a training run.
+
+    `spikeview RUN` opens the window on a run directory. A run that is named like a command is given as ./triage.
+    """
+    if version:
+        click.echo(f"spikeview {metadata.version('spikeview')}")
+        context.exit(0)
+    if context.invoked_subcommand is None:
+        return int(context.invoke(view, run=None))
+    return None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command line and give its exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        # Not click's own main: it ends a broken pipe with status 1, which here means that something was found.
+        with spikeview.make_context("spikeview", list(arguments)) as context:
+            status = spikeview.invoke(context)
+        sys.stdout.flush()
+        return int(status or 0)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit; there is nobody left to read it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (RunError, CommandError) as error:
+        click.echo(f"spikeview: {error}", err=True)
+        return UNREADABLE
+    except Exception as error:  # noqa: BLE001 - the exit status tells a caller that the fault is ours, not the run's
+        return _own_fault(error, arguments)
+
+
+def _own_fault(error: Exception, arguments: list[str]) -> int:
+    if "--debug" in arguments:
+        traceback.print_exc()
+    else:
+        what = " ".join(str(error).split()) or "no message"
+        again = "run again as `spikeview --debug ...` for the traceback, and please report it"
+        click.echo(f"spikeview: a fault of its own: {type(error).__name__}: {what}; {again}", err=True)
+    return OUR_FAULT

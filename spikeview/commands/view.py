@@ -1,0 +1,23 @@
+"""`spikeview RUN`: open the window."""
+
+from __future__ import annotations
+
+import click
+
+from spikeview.commands.status import CommandError
+
+_NEEDED = ("PySide6", "pyqtgraph")
+
+
+@click.command(short_help="Open a run in the window; `spikeview RUN` is the same.")
+@click.argument("run", required=False, type=click.Path())
+def view(run: str | None) -> int:
+    """Open RUN in the window; without RUN, an empty one to choose from."""
+    try:
+        from spikeview.ui import app
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in _NEEDED:
+            raise
+        line = f'the window needs {error.name}, which is not installed; run: pip install "spikeview[view]"'
+        raise CommandError(line) from error
+    return app.view(run)

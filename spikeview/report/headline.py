@@ -1,0 +1,126 @@
+"""An incident in one sentence: what was seen first, after which transition, and where to look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spikeview.analysis.incident import Observation
+from spikeview.format import cell, count, label, mads, number
+from spikeview.report.series import skipped
+from spikeview.rules.diagnosis import Diagnosed
+from spikeview.rules.finding import Verdict
+from spikeview.rules.wording import name_rows
+
+LONGEST_NAME = 60
+
+ORDINARY = "ordinary_grad_abnormal_update"
+
+
+def headline(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
+    """One sentence, made only of what was recorded and found."""
+    matched = [finding for finding in diagnosed.findings if finding.verdict is Verdict.MATCHED]
+    if matched:
+        look = f": look at {_batch(diagnosed)}{matched[0].look.rstrip('.')}"
+    else:
+        untold = sum(finding.verdict is Verdict.CANNOT_TELL for finding in diagnosed.findings)
+        look = "; no line of the triage table matched" + (f", {untold} could not be told" if untold else "")
+    return f"{_seen(diagnosed)}{_context(diagnosed, transition)}{look}."
+
+
+def aftermath(diagnosed: Diagnosed) -> str | None:
+    """What the incident did next, where it did: its own update, and the steps that did not execute."""
+    said = [_own_update(diagnosed), _skips(diagnosed)]
+    return " ".join(text for text in said if text) or None
+
+
+def _own_update(diagnosed: Diagnosed) -> str:
+    """Where the first bad row's own update left its baseline and the next loss did too: a second link of the chain."""
+    first, run = diagnosed.incident.first_bad, diagnosed.view.run
+    here = {seen.signal: seen for seen in _at(diagnosed, first.position)}
+    then = {seen.signal: seen for seen in _at(diagnosed, first.position + 1)}
+    if first.phase != "forward" or "update_ratio" not in here or "loss" not in then:
+        return ""
+    norm = cell(run, "grad_norm", first.position)
+    clipped = run.recorded("clip_coef")[first.position] and run.values("clip_coef")[first.position] < 1
+    how = "clipped" if clipped else "not clipped"
+    step = cell(run, "step", first.position + 1)["text"]
+    norm_text = f"norm {norm['text']}, " if norm["value"] is not None else ""
+    return (
+        f"Its own update ({norm_text}{how}) then moved the weights by "
+        f"{number(here['update_ratio'].value)} times their size; "
+        f"the loss of step {step}, computed with what it left, was {number(then['loss'].value)}."
+    )
+
+
+def _skips(diagnosed: Diagnosed) -> str:
+    """How many steps did not execute, and whether the scheduler went on without them."""
+    incident, run = diagnosed.incident, diagnosed.view.run
+    first, last = incident.first_bad.position, incident.last
+    still = [first + int(at) for at in np.flatnonzero(skipped(run)[first : last + 1])]
+    if not still:
+        return ""
+    one = len(still) == 1
+    said = f"{'One step' if one else f'{count(len(still))} steps'} did not execute ({name_rows(run, still)})"
+    if not (run.recorded("scheduled_n") & run.recorded("executed_n"))[[max(0, first - 1), last]].all():
+        return f"{said}."
+    ahead = run.values("scheduled_n") - run.values("executed_n")
+    drift = int(ahead[last] - (ahead[first - 1] if first else 0))
+    went_on = f", while the scheduler went on: it is {count(int(ahead[last]))} ahead of the executed steps"
+    return f"{said}{went_on if drift > 0 else ''}."
+
+
+def _seen(diagnosed: Diagnosed) -> str:
+    first, run = diagnosed.incident.first_bad, diagnosed.view.run
+    step = f"at step {cell(run, 'step', first.position)['text']}"
+    if first.reason == "skipped":
+        return f"The optimizer's step was attempted but did not execute {step}"
+    if first.reason == "not_moved":
+        return f"The optimizer's step executed but moved nothing {step}"
+    name = label(first.signal)
+    subject = name[:1].upper() + name[1:]
+    if first.reason == "nonfinite":
+        found = cell(run, first.signal, first.position)
+        became = (
+            f"{subject} became {found['text']}" if found["kind"] in ("nan", "inf") else "Gradients became non-finite"
+        )
+        return f"{became} {step}"
+    distance = "" if first.deviation is None else f", {mads(first.deviation)} MADs"
+    return f"{subject} left its baseline {step} ({number(first.value)}{distance})"
+
+
+def _context(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
+    """What the transition before was like, for a loss; how far ahead of the loss, for the rest."""
+    first = diagnosed.incident.first_bad
+    if first.phase == "forward":
+        if transition is None:
+            return ", before any transition that executed"
+        spike = {finding.id: finding.verdict for finding in diagnosed.findings}.get("loss_spike_clean_transition")
+        out = transition["out_of_baseline"]
+        if spike is Verdict.MATCHED or (transition["judged"] and not out):
+            return " after a clean transition"
+        with_what = f" with {_list(out)} out of its baseline" if out else ""
+        return f" after the transition at step {transition['step']['text']}{with_what}"
+    if any(one.id == ORDINARY and one.verdict is Verdict.MATCHED for one in diagnosed.findings):
+        return " while the gradient was ordinary"
+    ahead = [lead.rows_ahead for lead in diagnosed.incident.lead if lead.signal == first.signal]
+    if ahead:
+        return f", {ahead[0]} {'row' if ahead[0] == 1 else 'rows'} before the loss did"
+    return ""
+
+
+def _batch(diagnosed: Diagnosed) -> str:
+    first, run = diagnosed.incident.first_bad, diagnosed.view.run
+    batch = run.text("batch_id", first.position)
+    if first.phase != "forward" or batch is None:
+        return ""
+    return f"batch {batch if len(batch) <= LONGEST_NAME else batch[: LONGEST_NAME - 1] + '…'}: "
+
+
+def _at(diagnosed: Diagnosed, position: int) -> list[Observation]:
+    return [seen for seen in diagnosed.incident.observations if seen.position == position]
+
+
+def _list(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,94 @@
+"""Rules on the loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spikeview.analysis.signals import is_nonfinite
+from spikeview.rules.context import Context, Judgement, cannot_tell
+from spikeview.rules.finding import Verdict
+from spikeview.rules.wording import name_rows, written
+from spikeview.run import Kind
+
+TRANSITION = ("grad_norm", "update_ratio", "update_cosine")
+
+
+def loss_nonfinite(context: Context) -> Judgement:
+    """The loss itself is NaN or infinite on a row of the incident; said with what the transition before was like."""
+    rows, run = context.extent, context.run
+    bad = rows[is_nonfinite(run.kind("loss")[rows])]
+    if len(bad):
+        first = int(bad[0])
+        text = f"{written(run, 'loss', first)} at {name_rows(run, bad)}"
+        for column in ("input_absmax", "activation_absmax"):
+            if run.recorded(column)[first]:
+                text += f", {written(run, column, first)}"
+        return Judgement(Verdict.MATCHED, f"{text}; {_transition_before(context, first).evidence}", bad)
+    return _loss_not_recorded(context) or Judgement(Verdict.RULED_OUT, f"loss finite at {name_rows(run, rows)}", rows)
+
+
+def loss_spike_clean_transition(context: Context) -> Judgement:
+    """The loss left, and the transition that made its parameters was ordinary in all that is known to tell.
+
+    A loss that is NaN or infinite from the start is no spike: it would match here on the same row as `loss_nonfinite`
+    and send the reader to the data instead of the arithmetic. What a clean transition before it adds, that rule says.
+    """
+    run, rows = context.run, context.extent
+    spiked = rows[context.out("loss")[rows]]
+    if not len(spiked):
+        return _loss_not_recorded(context) or _no_spike(context)
+    spike = int(spiked[0])
+    if run.kind("loss")[spike] != Kind.FINITE:
+        text = f'{written(run, "loss", spike)} at {context.row(spike)} is no spike: see "Loss non-finite"'
+        return Judgement(Verdict.RULED_OUT, text, spiked[:1])
+    before = _transition_before(context, spike)
+    if before.verdict is not Verdict.MATCHED:
+        return before
+    loss = f"{context.says('loss', spike)} at {context.row(spike)}"
+    return Judgement(Verdict.MATCHED, f"{loss}, {before.evidence}", np.union1d(before.positions, [spike]))
+
+
+def _loss_not_recorded(context: Context) -> Judgement | None:
+    rows, recorded = context.extent, context.run.recorded("loss")
+    if recorded[rows].all():
+        return None
+    return cannot_tell(("loss",), f"at {name_rows(context.run, rows[~recorded[rows]])}")
+
+
+def _no_spike(context: Context) -> Judgement:
+    if context.unjudged("loss", context.first):
+        return Judgement(Verdict.CANNOT_TELL, f"too few rows before {context.row(context.first)} for a baseline")
+    text = f"the loss kept to its baseline: {context.says('loss', context.first)}"
+    return Judgement(Verdict.RULED_OUT, text, context.extent)
+
+
+def _transition_before(context: Context, position: int) -> Judgement:
+    """What the last executed transition before a loss was like: matched where all that is known of it is ordinary."""
+    run = context.run
+    before = context.watch.last_executed_before(position)
+    if before is None:
+        if not run.recorded("executed")[:position].all():
+            return cannot_tell(("executed",), f"before {context.row(position)}")
+        return Judgement(Verdict.MATCHED, "before any transition executed")
+    both = np.array([before, position])
+    if run.recorded("moved")[before] and not run.values("moved")[before]:
+        return Judgement(Verdict.RULED_OUT, f"the transition of {context.row(before)} moved nothing", both)
+    earlier = np.arange(min(context.first, before), position)
+    earlier = earlier[run.values("executed")[earlier]]
+    for column in TRANSITION:
+        out = earlier[context.out(column)[earlier]]
+        if len(out):
+            where = int(out[-1])
+            text = f"the transition of {context.row(where)} was abnormal: {context.says(column, where)}"
+            return Judgement(Verdict.RULED_OUT, text, np.array([where, position]))
+    if jump := context.lr_jump():
+        return Judgement(Verdict.RULED_OUT, f"the transition before was not ordinary: {jump[1]}", both)
+    if missing := tuple(column for column in TRANSITION if context.missing(column, before)):
+        return cannot_tell(missing, f"at {context.row(before)}, the transition before {context.row(position)}")
+    if "segment" in run and run.values("segment")[before] != run.values("segment")[position]:
+        text = f"a resume lies between {context.row(before)} and {context.row(position)}"
+        return Judgement(Verdict.CANNOT_TELL, text, both)
+    if any(context.unjudged(column, before) for column in TRANSITION):
+        return Judgement(Verdict.CANNOT_TELL, f"too few rows before {context.row(before)} for a baseline", both)
+    told = ", ".join(context.says(column, before) for column in TRANSITION if run.kind(column)[before] == Kind.FINITE)
+    return Judgement(Verdict.MATCHED, f"after an ordinary transition at {context.row(before)}: {told}", both)

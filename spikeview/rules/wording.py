@@ -1,0 +1,65 @@
+"""How evidence is put into words: a value beside its baseline, lists of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spikeview.analysis.baseline import Baseline
+from spikeview.format import label, mads, number, scalar, words
+from spikeview.run import Run
+
+LISTED = 20
+LOPSIDED = 1.25
+NAMED = 6
+
+
+def written(run: Run, column: str, position: int) -> str:
+    """A cell with its name in front: `loss scale 65536`, `clip coefficient not applicable`."""
+    return f"{label(column)} {words(run, column, position)}"
+
+
+def reading(run: Run, baselines: Mapping[str, Baseline], column: str, position: int) -> str:
+    """`cosine -0.2584 (baseline +0.4928 ± 0.1297, -5.8 MADs)`; without the bracket where there is no baseline."""
+    text = written(run, column, position)
+    base = baselines.get(column)
+    if base is None or math.isnan(base.center[position]) or not run.recorded(column)[position]:
+        return text
+    band = _band(column, float(base.center[position]), float(base.lower[position]), float(base.upper[position]))
+    deviation = float(base.deviation[position])
+    return f"{text} (baseline {band})" if math.isnan(deviation) else f"{text} (baseline {band}, {mads(deviation)} MADs)"
+
+
+def _band(column: str, center: float, lower: float, upper: float) -> str:
+    """`+0.4928 ± 0.1297`; where the band is lopsided, as in logs, `2.003 within 0.7812 to 5.136`."""
+    below, above = center - lower, upper - center
+    if above > LOPSIDED * below:
+        return f"{scalar(column, center)} within {scalar(column, lower)} to {scalar(column, upper)}"
+    return f"{scalar(column, center)} ± {number((above + below) / 2)}"
+
+
+def rows_of(run: Run, positions: Iterable[int]) -> tuple[int, ...]:
+    """The recorder's row numbers of these positions, the first LISTED of them."""
+    chosen = [int(position) for _, position in zip(range(LISTED), positions, strict=False)]
+    if "row" not in run:
+        return tuple(chosen)
+    return tuple(int(row) for row in run.values("row")[chosen])
+
+
+def row_of(run: Run, position: int) -> int:
+    """The recorder's row number of a position."""
+    return rows_of(run, [position])[0]
+
+
+def name_rows(run: Run, positions: Sequence[int] | NDArray[np.int64]) -> str:
+    """`row 2`, `rows 2, 3`, `rows 6 to 11`, `rows 1, 5, 9, 12, 20, 33 and 14 more`."""
+    rows = run.values("row")[positions] if "row" in run else np.asarray(positions)
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    if len(rows) > 2 and rows[-1] - rows[0] == len(rows) - 1:
+        return f"rows {rows[0]} to {rows[-1]}"
+    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
+    return f"rows {', '.join(str(row) for row in rows[:NAMED])}{more}"

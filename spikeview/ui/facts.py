@@ -1,0 +1,54 @@
+"""What a run says of itself in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spikeview.format import count
+from spikeview.run import Run
+
+
+def facts(run: Run) -> list[tuple[str, str]]:
+    """Name and text, only of what was recorded."""
+    told = [
+        ("rows", count(len(run))),
+        ("executed", count(int(run.values("executed").sum())) if run.recorded("executed").any() else ""),
+        ("segments", _segments(run)),
+        ("precision", ", ".join(_texts(run, "precision"))),
+        ("optimizer", ", ".join(_optimizers(run.manifest))),
+        ("scaler", "GradScaler" if _part(run.manifest, "scaler").get("enabled") else ""),
+        ("model", str(_part(run.manifest, "model").get("class", ""))),
+        ("device", str(run.manifest.get("device", ""))),
+        ("torch", str(_part(run.manifest, "recorder").get("torch", ""))),
+    ]
+    return [(name, text) for name, text in told if text] + [("note", note) for note in run.notes]
+
+
+def _segments(run: Run) -> str:
+    if not run.recorded("segment").any():
+        return ""
+    resumed = (np.flatnonzero(np.diff(run.values("segment")) > 0) + 1).tolist()
+    steps = ", ".join(count(int(run.values("step")[position])) for position in resumed)
+    return f"{len(resumed) + 1} (resume {steps})" if resumed else "1"
+
+
+def _texts(run: Run, column: str) -> list[str]:
+    return [str(text) for text in run.table[column].unique().to_pylist() if text] if column in run else []
+
+
+def _optimizers(manifest: Mapping[str, Any]) -> list[str]:
+    """`SGD · StepLR`, one for each optimizer."""
+    told = []
+    for one in _part(manifest, "optimizers").values():
+        names = (one.get("class"), _part(one, "scheduler").get("class")) if isinstance(one, Mapping) else ()
+        told.append(" · ".join(str(name) for name in names if name))
+    return told
+
+
+def _part(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A nested part of a manifest, which a foreign or older writer may have left out."""
+    found = manifest.get(name)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,91 @@
+"""The bar at the bottom: the cursor, the keys or the last message, the legend of marks."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, QSize
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QWidget
+
+from spikeview.ui.fonts import interface_font, scaled
+from spikeview.ui.plot.marks import MARKS, draw_mark
+from spikeview.ui.session import Session
+from spikeview.ui.spans import Span, draw
+from spikeview.ui.values import step_label
+
+KEYS = "← → row     ⇧ ten     N P incident     E export     ? keys"
+
+
+class Foot(QFrame):
+    """The last message takes the place of the keys until the next one."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setObjectName("foot")
+        self.setFixedHeight(scaled(26))
+        self._cursor, self._told, self._legend = QLabel(self), QLabel(KEYS, self), Legend(session, self)
+        self._told.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._told.setAccessibleName("Status")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 0, 14, 0)
+        row.setSpacing(20)
+        row.addWidget(self._cursor)
+        row.addWidget(self._told, 1)
+        row.addWidget(self._legend)
+        session.opened.connect(self._fill)
+        session.cursor_changed.connect(self._fill)
+        session.hover_changed.connect(self._fill)
+        session.told.connect(self._tell)
+
+    @property
+    def text(self) -> str:
+        return self._told.text()
+
+    def _tell(self, text: str) -> None:
+        self._told.setText(text)
+        self._told.setToolTip(text)
+
+    def _fill(self) -> None:
+        session = self._session
+        if session.shown is None:
+            return
+        if session.hovered is not None:
+            self._cursor.setText(f"under the mouse {step_label(session.run, session.hovered)}")
+        else:
+            self._cursor.setText(f"cursor {'start' if session.cursor < 0 else step_label(session.run, session.cursor)}")
+
+
+class Legend(QWidget):
+    """The shapes of the marks with their names."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setAccessibleName("Legend of marks")
+        self.setAccessibleDescription("diamond NaN, triangle infinite, cross skipped, hollow triangle zero or below")
+        self.setToolTip(
+            "◆ NaN   ▲ infinite   × a step that was skipped   ▽ zero or below on a log axis   ø not recorded"
+        )
+        session.theme_changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(
+            round(sum(self._widths()) + scaled(16) * len(MARKS) + self._measure("ø not recorded")) + 4, scaled(20)
+        )
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter, theme = QPainter(self), self._session.theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        x, middle = 0.0, self.height() / 2
+        for mark, width in zip(MARKS, self._widths(), strict=True):
+            draw_mark(painter, mark, QPointF(x + 5, middle), theme)
+            draw(painter, QRectF(x + 13, 0, width, self.height()), [Span(mark.text)], theme, size=11)
+            x += width + scaled(16)
+        draw(painter, QRectF(x, 0, self.width() - x, self.height()), [Span("ø not recorded")], theme, size=11)
+        painter.end()
+
+    def _widths(self) -> list[float]:
+        return [self._measure(mark.text) + 14 for mark in MARKS]
+
+    def _measure(self, text: str) -> float:
+        return QFontMetricsF(interface_font(11)).horizontalAdvance(text)

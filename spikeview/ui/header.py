@@ -1,0 +1,124 @@
+"""The bar at the top: which run, the menus, which optimizer, and the few buttons."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIntValidator
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMenuBar,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
+
+from spikeview.ui.fonts import scaled
+from spikeview.ui.session import Session
+
+
+class Header(QFrame):
+    """`export_wanted` and `step_given` are for the window, which knows what comes next."""
+
+    export_wanted = Signal()
+    step_given = Signal()
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setObjectName("header")
+        self.setFixedHeight(scaled(44))
+        self.menus = QMenuBar(self)
+        self.menus.setNativeMenuBar(False)
+        self._name = QLabel("spikeview", self)
+        self._name.setObjectName("name")
+        self._optimizers = QComboBox(self)
+        self._optimizers.setAccessibleName("Optimizer")
+        self._optimizers.activated.connect(session.choose_view)
+        self._stepper = IncidentStepper(session, self)
+        self._step = QLineEdit(self)
+        self._step.setPlaceholderText("Jump to step  J")
+        self._step.setAccessibleName("Jump to step")
+        self._step.setValidator(QIntValidator(0, 2_147_483_647, self._step))
+        self._step.setFixedWidth(scaled(124))
+        self._step.returnPressed.connect(self._jump)
+        self._export = QPushButton("Export report", self)
+        self._export.setObjectName("primary")
+        self._export.setToolTip("Write the report of this incident  E")
+        self._export.clicked.connect(self.export_wanted)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 0, 12, 0)
+        row.setSpacing(10)
+        for widget in (self._name, self.menus, self._optimizers):
+            row.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addStretch(1)
+        for button in (self._stepper, self._step, self._export):
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
+        session.opened.connect(self._fill)
+        session.status_changed.connect(self._enable)
+        self._fill()
+
+    def ask_for_step(self) -> None:
+        self._step.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._step.selectAll()
+
+    def _jump(self) -> None:
+        if self._step.text():
+            self._session.jump(int(self._step.text()))
+        self._step.clear()
+        self.step_given.emit()
+
+    def _fill(self) -> None:
+        shown = self._session.shown
+        views = () if shown is None else shown.diagnosis.views
+        self._name.setText("spikeview" if shown is None else shown.diagnosis.run.name)
+        self._optimizers.setVisible(len(views) > 1)
+        self._optimizers.clear()
+        self._optimizers.addItems([view.optimizer for view in views])
+        self._optimizers.setCurrentIndex(self._session.view_index)
+        self._enable()
+
+    def _enable(self) -> None:
+        usable = self._session.shown is not None
+        for widget in (self._stepper, self._step, self._export):
+            widget.setVisible(usable)
+
+
+class IncidentStepper(QFrame):
+    """Which incident of how many, between two arrows."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setObjectName("stepper")
+        self._back, self._on, self._text = QToolButton(self), QToolButton(self), QLabel(self)
+        for button, sign, name, slot in (
+            (self._back, "◀", "Previous incident", self._previous),
+            (self._on, "▶", "Next incident", self._next),
+        ):
+            button.setText(sign)
+            button.setAccessibleName(name)
+            button.setToolTip(f"{name}  {name[0]}")
+            button.clicked.connect(slot)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for widget in (self._back, self._text, self._on):
+            row.addWidget(widget)
+        session.opened.connect(self._fill)
+        session.incident_changed.connect(self._fill)
+
+    def _previous(self) -> None:
+        self._session.step_incident(-1)
+
+    def _next(self) -> None:
+        self._session.step_incident(1)
+
+    def _fill(self) -> None:
+        at, many = self._session.incident, len(self._session.incidents)
+        self._text.setText("No incident" if not many else f"Incident {'–' if at is None else at + 1} of {many}")
+        self._back.setEnabled(at is not None and at > 0)
+        self._on.setEnabled(bool(many) and (at is None or at + 1 < many))

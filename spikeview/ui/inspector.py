@@ -1,0 +1,117 @@
+"""The right column: t-1 -> theta_t -> L_t, the chain of that transition, its neighbours, the triage table."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QWidget
+
+from spikeview.format import plural
+from spikeview.ui.chain import Chain
+from spikeview.ui.column import Column
+from spikeview.ui.fonts import scaled
+from spikeview.ui.labels import heading, muted
+from spikeview.ui.neighbours import Neighbours
+from spikeview.ui.session import Session
+from spikeview.ui.spans import Span, html
+from spikeview.ui.triage import Triage
+from spikeview.ui.values import cell, step_label
+
+WIDTH = 390
+
+
+class Inspector(Column):
+    """Follows the cursor; the triage table stays with the selected incident."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__("right", WIDTH, parent)
+        self._session = session
+        self.setAccessibleName("Inspector")
+        inside, column = self.inside, self.stack
+        self._heading = heading("", inside)
+        self._title = QLabel(inside)
+        self._title.setFixedSize(scaled(WIDTH) - 34, scaled(22))
+        self._heading.setFixedSize(scaled(WIDTH) - 34, scaled(14))
+        self._title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._chain = Chain(session, inside)
+        self._neighbours = Neighbours(session, inside)
+        self._triage_heading = heading("Triage", inside)
+        self._none = muted("", inside)
+        self._triage = Triage(session, inside)
+        column.setSpacing(6)
+        parts: list[QWidget] = [
+            self._heading,
+            self._title,
+            self._chain,
+            heading("Neighbours", inside),
+            self._neighbours,
+        ]
+        for part in [*parts, self._triage_heading, self._none, self._triage]:
+            column.addWidget(part)
+        column.addStretch(1)
+        session.cursor_changed.connect(self._show_transition)
+        session.incident_changed.connect(self._show_triage)
+        session.opened.connect(self._show_all)
+        session.theme_changed.connect(self._show_all)
+
+    def _show_all(self) -> None:
+        if self._session.shown is not None:
+            self._show_transition()
+            self._show_triage()
+
+    def _show_transition(self) -> None:
+        session = self._session
+        self._heading.setText(self._what().upper())
+        self._title.setText(self._chain_of_three())
+        self._chain.show_row(session.view, session.inspected)
+        self._neighbours.show_around(session.inspected)
+
+    def _what(self) -> str:
+        if self._session.cursor < 0:
+            return "The first row: no transition before it"
+        if not self._session.at_incident:
+            return "Transition"
+        chosen = self._session.selected
+        own = chosen is not None and chosen.transition == chosen.incident.first_bad.position
+        return "The transition of the first bad update" if own else "The transition before the first bad observation"
+
+    def _chain_of_three(self) -> str:
+        """`8,219 → θ 8,220 → loss 8,220`, then that loss and how far it is from its baseline."""
+        session, theme = self._session, self._session.theme
+        run = session.run
+        before = "start" if session.cursor < 0 else step_label(run, session.cursor)
+        if session.observed is None:
+            spans = [Span(f"{before} → ", "text", bold=True), Span("the recording ends here")]
+            return html(spans, theme)
+        after = step_label(run, session.observed)
+        loss = cell(session.view, "loss", session.observed)
+        size = scaled(14)
+        head = (
+            html([Span(f"{before} → θ", "text", bold=True)], theme)
+            + f"<sub>{html([Span(after, 'text', bold=True)], theme)}</sub>"
+        )
+        head += html([Span(f" → loss {after}", "text", bold=True)], theme)
+        told = [
+            Span("   " + loss.text, loss.role if loss.role != "text" else "muted"),
+            Span(f", {loss.away}" if loss.away else ""),
+        ]
+        return f'<span style="font-size:{size}px">{head}</span>&nbsp;&nbsp;{html(told, theme)}'
+
+    def _show_triage(self) -> None:
+        session = self._session
+        chosen = session.selected
+        self._triage.setVisible(chosen is not None)
+        self._none.setVisible(chosen is None)
+        if chosen is not None:
+            many = len(session.incidents) > 1
+            self._triage_heading.setText(
+                f"TRIAGE OF INCIDENT {session.incident + 1}" if many and session.incident is not None else "TRIAGE"
+            )
+            self._triage.show_findings(chosen.findings)
+            return
+        self._triage_heading.setText("TRIAGE")
+        rows = len(session.run)
+        self._none.setText(
+            "Choose an incident on the left, or press N."
+            if session.incidents
+            else f"No incident: {plural(rows, 'row')} inside their baselines."
+        )

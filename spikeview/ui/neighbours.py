@@ -1,0 +1,171 @@
+"""The rows around the transition, in the columns of the published dump."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from spikeview.rules.diagnosis import View
+from spikeview.run import Kind, Run
+from spikeview.ui.fonts import fixed_font, scaled
+from spikeview.ui.session import Session
+from spikeview.ui.values import NONE, NOT_RECORDED, Cell, cell, step_label
+
+Index = QModelIndex | QPersistentModelIndex
+AROUND = 3
+SIZE = 11
+CLOCKS = ("attempted_n", "executed_n", "scheduled_n")
+
+
+def clocks(view: View, position: int) -> Cell:
+    """`8220/8219/8220`; of long counts only the digits in which they differ, and those after."""
+    run = view.run
+    counts = [
+        f"{int(run.values(name)[position])}" if run.recorded(name)[position] else _absent(run, name, position)
+        for name in CLOCKS
+    ]
+    if max(map(len, counts)) > 5 and len({len(text) for text in counts}) == 1:
+        same = next((at for at, digits in enumerate(zip(*counts, strict=True)) if len(set(digits)) > 1), len(counts[0]))
+        cut = min(same, len(counts[0]) - 4)
+        counts = ["…" + text[cut:] if at == 0 else text[cut:] for at, text in enumerate(counts)]
+    executed = run.recorded("executed")[position] and not run.values("executed")[position]
+    return Cell("/".join(counts), "warn" if executed and run.values("attempted")[position] else "text")
+
+
+def _absent(run: Run, name: str, position: int) -> str:
+    return NONE if run.kind(name)[position] == Kind.NOT_APPLICABLE else NOT_RECORDED
+
+
+def step(view: View, position: int) -> Cell:
+    """Without thousands apart, as in a dump."""
+    return Cell(step_label(view.run, position).replace(",", ""))
+
+
+def column(name: str) -> Callable[[View, int], Cell]:
+    """A reader of one column, with a dash where it does not apply."""
+
+    def read(view: View, position: int) -> Cell:
+        found = cell(view, name, position)
+        return Cell(NONE, "muted", found.baseline) if found.text == "n/a" else found
+
+    return read
+
+
+COLUMNS: tuple[tuple[str, str, Callable[[View, int], Cell]], ...] = (
+    # head, hint, reader
+    ("step", "the loop's own step", step),
+    ("loss", "raw loss", column("loss")),
+    ("norm", "gradient norm before clipping", column("grad_norm")),
+    ("coef", "clip coefficient", column("clip_coef")),
+    ("att/exe/sch", "attempted, executed and scheduled so far", clocks),
+    ("ratio", "update norm over parameter norm", column("update_ratio")),
+    ("cos", "cosine of the update with the negative gradient", column("update_cosine")),
+)
+
+
+class NeighbourModel(QAbstractTableModel):
+    """Three rows on either side of one; near the ends of the run the rows that are there."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.positions: list[int] = []
+        self.cells: list[list[Cell]] = []
+
+    def show_around(self, position: int) -> None:
+        rows = len(self._session.run)
+        first = max(0, min(position - AROUND, rows - 2 * AROUND - 1))
+        positions = list(range(first, min(rows, first + 2 * AROUND + 1)))
+        same = len(positions) == len(self.positions)
+        if not same:
+            self.beginResetModel()
+        self.positions = positions
+        self.cells = [[read(self._session.view, at) for _, _, read in COLUMNS] for at in positions]
+        if same:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(positions) - 1, len(COLUMNS) - 1))
+        else:
+            self.endResetModel()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:
+        return 0 if parent.isValid() else len(self.positions)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:
+        return 0 if parent.isValid() else len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[section][0]
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
+            return COLUMNS[section][1]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        theme, position = self._session.theme, self.positions[index.row()]
+        if role == Qt.ItemDataRole.BackgroundRole:
+            return theme.tint(self._session.tone, 0.16) if position == self._session.inspected else None
+        if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ForegroundRole, Qt.ItemDataRole.ToolTipRole):
+            return None
+        found = self.cells[index.row()][index.column()]
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return theme[found.role]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{found.text}  {found.away}".strip()
+        return found.text
+
+
+class Neighbours(QTableView):
+    """A click on a row inspects it."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._model = NeighbourModel(session, self)
+        self.setModel(self._model)
+        self.setAccessibleName("Neighbouring rows")
+        self.setFont(fixed_font(SIZE))
+        self.setStyleSheet(f"QTableView {{ font-size: {scaled(SIZE)}px; }}")
+        self.setShowGrid(False)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.verticalHeader().hide()
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.verticalHeader().setMinimumSectionSize(scaled(19))
+        self.verticalHeader().setDefaultSectionSize(scaled(19))
+        self.horizontalHeader().setSectionsClickable(False)
+        self.horizontalHeader().setFixedHeight(scaled(20))
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.horizontalHeader().setMinimumSectionSize(10)
+        self.clicked.connect(self._on_clicked)
+
+    def show_around(self, position: int) -> None:
+        self._model.show_around(position)
+        self.setFixedHeight(scaled(20) + scaled(19) * len(self._model.positions) + 2)
+        self._share_width()
+
+    def resizeEvent(self, event: Any) -> None:
+        super().resizeEvent(event)
+        self._share_width()
+
+    def _share_width(self) -> None:
+        """To every column what its text needs, and what is left equally."""
+        measure = self.fontMetrics()
+        head = self.horizontalHeader().fontMetrics()
+        needed = []
+        for column, (name, _, _) in enumerate(COLUMNS):
+            texts = [cells[column].text for cells in self._model.cells]
+            widths = [measure.horizontalAdvance(text) for text in texts]
+            needed.append(max(head.horizontalAdvance(name), *widths, 0) + 4)
+        spare = max(0, self.viewport().width() - sum(needed))
+        for column, width in enumerate(needed):
+            if self.columnWidth(column) != width + spare // len(needed):
+                self.setColumnWidth(column, width + spare // len(needed))
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self._session.move(self._model.positions[index.row()] - self._session.cursor)

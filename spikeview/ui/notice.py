@@ -1,0 +1,85 @@
+"""The message in the centre of the window: nothing open yet, opening, or why a run cannot be opened."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from spikeview.ui.fonts import scaled
+from spikeview.ui.labels import cleared, muted
+from spikeview.ui.recent import recent
+from spikeview.ui.session import Session
+
+
+class Notice(QWidget):
+    """Three lines and what can be done: open a run, a recent one, or go back to the one before."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.setObjectName("message")
+        self.setAccessibleName("Message")
+        self.open_button = QPushButton("Open a run …", self)
+        self.open_button.setObjectName("primary")
+        self.back_button = QPushButton("Back", self)
+        self.back_button.clicked.connect(session.dismiss)
+        self._title, self._reason, self._advice = QLabel(self), QLabel(self), muted("", self)
+        self._title.setObjectName("title")
+        self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        for label in (self._title, self._reason, self._advice):
+            label.setWordWrap(True)
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            label.setFixedWidth(scaled(560))
+        self._recent = QVBoxLayout()
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(self.back_button)
+        buttons.addWidget(self.open_button)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setSpacing(12)
+        column.addStretch(2)
+        for label in (self._title, self._reason, self._advice):
+            column.addWidget(label, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addSpacing(8)
+        column.addLayout(buttons)
+        column.addLayout(self._recent)
+        column.addStretch(3)
+        session.status_changed.connect(self._fill)
+        self._fill()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(label.text() for label in (self._title, self._reason, self._advice))
+
+    def _fill(self) -> None:
+        session, failure = self._session, self._session.failure
+        waiting = session.opening is not None
+        cleared(self._recent)
+        if failure is not None:
+            self._say(failure.title, failure.reason, failure.advice)
+        elif waiting:
+            self._say(f"Opening {session.path}", "Reading and diagnosing …", "")
+        else:
+            self._say(
+                "Drop a run directory here", "", "or open a recent one; a run is a directory that holds run.json."
+            )
+            self._offer_recent()
+        self.open_button.setVisible(not waiting)
+        self.back_button.setVisible(failure is not None and session.shown is not None)
+
+    def _say(self, title: str, reason: str, advice: str) -> None:
+        for label, text in ((self._title, title), (self._reason, reason), (self._advice, advice)):
+            label.setText(text)
+            label.setVisible(bool(text))
+
+    def _offer_recent(self) -> None:
+        for path in recent():
+            button = QPushButton(path, self)
+            button.setFlat(True)
+            button.setProperty("path", path)
+            button.clicked.connect(self._open_recent)
+            self._recent.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+
+    def _open_recent(self) -> None:
+        self._session.open(str(self.sender().property("path")))

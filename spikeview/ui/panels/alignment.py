@@ -1,0 +1,35 @@
+"""Whether the update went along the negative gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spikeview.rules.diagnosis import View
+from spikeview.ui.panels.panel import Curve, Panel, column
+from spikeview.ui.spans import Span
+from spikeview.ui.values import cell
+
+
+def head(view: View, position: int) -> Sequence[Span]:
+    """How it was measured, the cosine, its baseline."""
+    cosine = cell(view, "update_cosine", position)
+    measured = view.run.text("update_kind", position)
+    spans = [Span(f"{measured}   " if measured else ""), Span(cosine.text, cosine.role, fixed=True)]
+    if cosine.spread:
+        spans += [Span("   baseline "), Span(cosine.baseline, fixed=True)]
+        spans += [Span(" ± "), Span(cosine.spread, fixed=True)]
+    return spans
+
+
+ALIGNMENT = Panel(
+    id="alignment",
+    title="Alignment cos(Δθ, −g)",
+    columns=("update_cosine",),
+    help="The cosine of the update with the negative gradient: 1 along it, below 0 against it. "
+    "A skipped step has none.",
+    curves=(Curve("cosine", column("update_cosine")),),
+    head=head,
+    limits=(-1.08, 1.08),
+    signed=True,
+    weight=8,
+)

@@ -1,0 +1,44 @@
+"""The one row of step labels, under the last panel."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
+
+from spikeview.ui.fonts import fixed_font, scaled
+from spikeview.ui.plot.rows_widget import RowsWidget
+from spikeview.ui.plot.scale import step_ticks
+from spikeview.ui.session import Session
+
+
+class StepAxis(RowsWidget):
+    """Steps, not rows, stand here; the mouse does what it does on a panel."""
+
+    def __init__(self, session: Session, parent: QWidget) -> None:
+        super().__init__(session, parent)
+        self.setFixedHeight(scaled(24))
+        self.setAccessibleName("Step axis")
+        session.range_changed.connect(self.update)
+        session.opened.connect(self.update)
+        session.theme_changed.connect(self.update)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.session.shown is None:
+            return
+        painter = QPainter(self)
+        across = self.across
+        painter.setFont(fixed_font(10.5))
+        painter.setPen(self.session.theme["muted"])
+        end = across.left + across.width
+        name = scaled(46)
+        for position, step in step_ticks(self.session.shown.steps[self.session.view_index], across, scaled(80)):
+            x = across.pixel(position)
+            if x < end - name:
+                painter.drawText(QRectF(x - 60, 0, 120, self.height()), Qt.AlignmentFlag.AlignCenter, f"{step:,}")
+        painter.drawText(
+            QRectF(end - name, 0, name, self.height()),
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+            "step",
+        )
+        painter.end()

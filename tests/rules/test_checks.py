@@ -1,0 +1,159 @@
+"""Each check on a run that fails it, on the nearest that passes, and where it does not apply or cannot tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spikeview.rules.checks import CHECKS
+from spikeview.rules.diagnosis import diagnose
+from spikeview.rules.finding import CheckResult, Outcome
+from tests.analysis.series import SCHEDULED, healthy, run_of, skip
+
+Columns = dict[str, list[Any]]
+FAILED, PASSED, NOT_APPLICABLE, CANNOT_TELL = (
+    Outcome.FAILED,
+    Outcome.PASSED,
+    Outcome.NOT_APPLICABLE,
+    Outcome.CANNOT_TELL,
+)
+
+
+def check(columns: Columns, name: str, manifest: Any = SCHEDULED) -> CheckResult:
+    return next(each for each in diagnose(run_of(columns, manifest)).checks if each.id == name)
+
+
+def without(columns: Columns, *names: str) -> Columns:
+    return {name: values for name, values in columns.items() if name not in names}
+
+
+def scaled(rows: int, scale: float = 1024.0) -> Columns:
+    columns = healthy(rows)
+    columns["loss_scale"] = [scale] * rows
+    return columns
+
+
+def test_a_healthy_run_fails_nothing() -> None:
+    outcomes = {each.outcome for each in diagnose(run_of(healthy(200), SCHEDULED)).checks}
+    assert outcomes <= {PASSED, NOT_APPLICABLE}
+
+
+@pytest.mark.parametrize("name", [each.id for each in CHECKS])
+def test_what_was_not_recorded_is_never_passed(name: str) -> None:
+    assert check({"user_tokens": [1.0, 2.0, 3.0]}, name, {}).outcome is CANNOT_TELL
+
+
+def test_schedule_drift() -> None:
+    columns = healthy(60)
+    skip(columns, 20)
+    skip(columns, 21)
+    failed = check(columns, "schedule_drift")
+    assert (failed.outcome, failed.rows) == (FAILED, (20, 21))
+    assert failed.evidence.startswith("drift 2 (scheduled 60, executed 58)")
+    columns["scheduled"][20] = columns["scheduled"][21] = 0
+    assert check(columns, "schedule_drift").outcome is PASSED
+
+
+def test_schedules_on_other_clocks_do_not_drift() -> None:
+    columns = healthy(60)
+    skip(columns, 29)
+    columns["scheduled"] = [int(row % 30 == 29) for row in range(60)]
+    assert check(columns, "schedule_drift").outcome is NOT_APPLICABLE
+    columns["scheduled"] = [1] * 60
+    plateau = {"optimizers": {"optimizer": {"scheduler": {"class": "ReduceLROnPlateau"}}}}
+    assert check(columns, "schedule_drift", plateau).outcome is NOT_APPLICABLE
+    columns["scheduled"] = [None] * 60
+    assert check(columns, "schedule_drift").outcome is NOT_APPLICABLE
+
+
+def test_skip_rate() -> None:
+    columns = healthy(1500)
+    for row in range(400, 400 + 51 * 19, 19):
+        skip(columns, row)
+    failed = check(columns, "skip_rate")
+    assert (failed.outcome, failed.rows[0]) == (FAILED, 400)
+    columns = healthy(1500)
+    for row in range(400, 400 + 50 * 19, 19):
+        skip(columns, row)
+    assert check(columns, "skip_rate").outcome is PASSED
+
+
+def test_the_skip_rate_counts_rows_that_the_loop_declined() -> None:
+    columns = healthy(1100)
+    for row in range(100, 1090, 10):
+        skip(columns, row, "nonfinite_grad")
+        columns["attempted"][row] = False
+    assert check(columns, "skip_rate").outcome is FAILED
+
+
+def test_scale_never_updates() -> None:
+    columns = scaled(100)
+    skip(columns, 40)
+    failed = check(columns, "scale_never_updates")
+    assert (failed.outcome, failed.rows) == (FAILED, (40,))
+    columns["loss_scale"][41:] = [512.0] * 59
+    assert check(columns, "scale_never_updates").outcome is PASSED
+    assert check(scaled(100), "scale_never_updates").outcome is PASSED
+    assert check(healthy(100), "scale_never_updates").outcome is NOT_APPLICABLE
+
+
+def test_clip_before_unscale() -> None:
+    columns = scaled(100)
+    assert check(columns, "clip_before_unscale").outcome is PASSED
+    columns["grad_norm_is_unscaled"][7] = False
+    failed = check(columns, "clip_before_unscale")
+    assert (failed.outcome, failed.rows) == (FAILED, (7,))
+    assert check(healthy(100), "clip_before_unscale").outcome is NOT_APPLICABLE
+    assert check(without(columns, "grad_norm_is_unscaled"), "clip_before_unscale").outcome is CANNOT_TELL
+
+
+def test_norm_logged_after_clip() -> None:
+    columns = healthy(200)
+    columns["grad_norm"] = [min(norm, 1.0) for norm in columns["grad_norm"]]
+    assert check(columns, "norm_logged_after_clip").outcome is FAILED
+    assert check(healthy(200), "norm_logged_after_clip").outcome is PASSED
+    columns["max_norm"] = [None] * 200
+    assert check(columns, "norm_logged_after_clip").outcome is NOT_APPLICABLE
+
+
+def test_masked_nan_loss() -> None:
+    columns = healthy(100)
+    columns["grad_norm"][50], columns["loss"][50] = float("nan"), 0.0
+    failed = check(columns, "masked_nan_loss")
+    assert (failed.outcome, failed.rows) == (FAILED, (50,))
+    columns["grad_norm"][50] = 1.0
+    assert check(columns, "masked_nan_loss").outcome is PASSED
+
+
+def test_duplicate_steps() -> None:
+    columns = healthy(100)
+    columns["step"][60] = 59
+    failed = check(columns, "duplicate_steps")
+    assert (failed.outcome, failed.rows) == (FAILED, (60,))
+    columns["micro_step"][60] = 1
+    assert check(columns, "duplicate_steps").outcome is PASSED
+    columns["micro_step"][60], columns["segment"][60:] = 0, [1] * 40
+    assert check(columns, "duplicate_steps").outcome is PASSED, "a resume may go back"
+
+
+def test_gap_in_log() -> None:
+    columns = healthy(100)
+    columns["row"][60:] = list(range(65, 105))
+    failed = check(columns, "gap_in_log")
+    assert (failed.outcome, failed.rows) == (FAILED, (65,))
+    columns = healthy(100)
+    columns["step"] = [10 * row for row in range(100)]
+    assert check(columns, "gap_in_log").outcome is PASSED, "every tenth step is a stride, not a gap"
+    columns["step"][60:] = [10 * row + 30 for row in range(60, 100)]
+    assert check(columns, "gap_in_log").rows == (60,)
+
+
+def test_with_several_optimizers_the_worst_answer_counts_and_is_named() -> None:
+    one, two = healthy(60), healthy(60)
+    two["optimizer"] = ["critic"] * 60
+    skip(two, 20)
+    both = {name: [value for pair in zip(one[name], two[name], strict=True) for value in pair] for name in one}
+    failed = check(both, "schedule_drift")
+    assert (failed.outcome, failed.rows) == (FAILED, (20,))
+    assert failed.evidence.startswith("critic: ")

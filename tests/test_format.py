@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from spikeview.format import label, mads, number, plain, scalar
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3.1823, "3.182"),
+        (0.045125, "0.04512"),
+        (0.03, "0.03000"),
+        (378500000.0, "3.785e+08"),
+        (2.57e-10, "2.570e-10"),
+        (12345.6, "12346"),
+        (-0.258, "-0.2580"),
+        (0.0, "0"),
+        (1.0, "1"),
+        (65536.0, "65536"),
+        (1e6, "1000000"),
+        (1e7, "1.000e+07"),
+        (999999.6, "1.000e+06"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Inf"),
+        (float("-inf"), "-Inf"),
+    ],
+)
+def test_numbers_keep_four_significant_digits_and_whole_ones_are_plain(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-7.06, "-7.1"), (-0.04, "+0.0"), (9.97, "+10"), (14.2, "+14"), (9.1e10, "+9.1e+10"), (float("inf"), "Inf")],
+)
+def test_distances_are_signed(value: float, text: str) -> None:
+    assert mads(value) == text
+
+
+def test_nonfinite_numbers_are_words_in_json_at_any_depth() -> None:
+    assert plain({"a": [float("nan"), {"b": float("-inf")}], 1: 2.5}) == {"a": ["nan", {"b": "-inf"}], "1": 2.5}
+
+
+def test_a_loss_scale_is_written_out_and_a_cosine_has_its_sign() -> None:
+    assert scalar("loss_scale", 2.0**24) == "16777216"
+    assert scalar("update_cosine", 0.965) == "+0.9650"
+
+
+def test_columns_have_short_names() -> None:
+    columns = ("loss", "grad_norm", "update_ratio", "update_cosine", "clip_coef", "loss_scale", "user_domain")
+    names = ["loss", "pre-clip norm", "update ratio", "cosine", "clip coefficient", "loss scale", "user domain"]
+    assert [label(column) for column in columns] == names

@@ -1,0 +1,198 @@
+"""What is on the screen: no spike hidden, every bad row marked, nothing cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from spikeview.rules.diagnosis import Diagnosis
+from spikeview.ui.column import Column
+from spikeview.ui.foot import Foot
+from spikeview.ui.opening import opened
+from spikeview.ui.plot.marks import INF_MARK, LOW_MARK, MARKS, NAN_MARK, SKIPPED_MARK, Mark, draw_mark, lanes
+from spikeview.ui.theme import DARK, LIGHT
+from spikeview.ui.window import Window
+from tests.ui import made_runs
+
+Show = Callable[[Diagnosis], Window]
+SAMPLES = ["amp_clock_drift", "bf16_clipped", "bf16_explosion", "fp16_overflow", "healthy", "update_against_gradient"]
+
+
+def diagnosis_of(**columns: object) -> Diagnosis:
+    """A run of a few columns, all of it executed, without incidents."""
+    rows = len(next(iter(columns.values())))  # type: ignore[call-overload]  # any sequence
+    run = made_runs.run_of({"attempted": np.ones(rows, bool), "executed": np.ones(rows, bool), **columns})
+    return Diagnosis(run, (made_runs.view_of(run),), (), ())
+
+
+def near(image: QImage, x: float, y: float, colour: QColor, reach: int = 3) -> bool:
+    """Whether a pixel of about this colour lies within a few pixels of a place."""
+    for column in range(round(x) - reach, round(x) + reach + 1):
+        for row in range(round(y) - reach, round(y) + reach + 1):
+            found = image.pixelColor(column, row)
+            if (
+                max(
+                    abs(found.red() - colour.red()),
+                    abs(found.green() - colour.green()),
+                    abs(found.blue() - colour.blue()),
+                )
+                < 40
+            ):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("rows", [6, 300, 5_000, 200_000])
+def test_one_spike_is_seen_at_any_length(show: Show, rows: int) -> None:
+    loss = np.full(rows, 2.0)
+    loss[rows // 2] = 9.0
+    window = show(diagnosis_of(loss=loss))
+    widget = window.plots.panels["loss"]
+    image, area = widget.grab().toImage(), widget._plot_area
+    top = round(area.top() + 0.07 * area.height())
+    assert near(image, widget.across.pixel(rows // 2), top, DARK["loss"], reach=6)
+    assert not near(image, widget.across.pixel(rows // 5), top, DARK["loss"], reach=6)
+
+
+def test_a_finite_row_between_two_nan_is_drawn(show: Show) -> None:
+    loss = np.full(40, np.nan)
+    loss[[0, 20, 39]] = 1.0, 2.0, 3.0
+    window = show(diagnosis_of(loss=loss))
+    widget = window.plots.panels["loss"]
+    image, area = widget.grab().toImage(), widget._plot_area
+    # 12 is the height of the lane of marks, which is left out above the curve
+    middle = (area.top() + 14 + area.bottom()) / 2
+    assert near(image, widget.across.pixel(20), middle, DARK["loss"])
+
+
+@pytest.mark.parametrize(("rows", "bad"), [(12, 7), (2_000, 1_311), (200_000, 99_999)])
+@pytest.mark.parametrize(("value", "mark"), [(np.nan, NAN_MARK), (np.inf, INF_MARK), (-np.inf, INF_MARK)])
+def test_one_bad_row_is_marked_at_any_length(show: Show, rows: int, bad: int, value: float, mark: Mark) -> None:
+    loss = np.full(rows, 2.0)
+    loss[bad] = value
+    window = show(diagnosis_of(loss=loss))
+    widget = window.plots.panels["loss"]
+    plotted = widget.plotted
+    assert plotted is not None
+    assert lanes(plotted) == (mark,)
+    image = widget.grab().toImage()
+    assert near(image, widget.across.pixel(bad), widget._plot_area.top() + 6, DARK[mark.role])
+    assert not near(image, widget.across.pixel(rows // 4), widget._plot_area.top() + 6, DARK[mark.role])
+
+
+def test_zero_and_negative_norms_are_marked_on_the_log_axis(show: Show) -> None:
+    window = show(diagnosis_of(loss=np.ones(30), grad_norm=np.where(np.arange(30) == 11, 0.0, 1.5)))
+    plotted = window.plots.panels["grad_norm"].plotted
+    assert plotted is not None
+    assert plotted.log
+    assert lanes(plotted) == (LOW_MARK,)
+
+
+def test_skipped_rows_are_marked_in_every_panel() -> None:
+    plots = opened(made_runs.clock_drift()).plots[0]
+    for plotted in plots.values():
+        assert plotted is not None
+        assert SKIPPED_MARK in lanes(plotted)
+        assert plotted.skipped.tolist() == [2, 3]
+
+
+def test_marks_differ_in_shape_and_not_only_in_colour(qtbot: QtBot) -> None:
+    shapes = []
+    for mark in MARKS:
+        image = QImage(16, 16, QImage.Format.Format_ARGB32)
+        image.fill(0)
+        painter = QPainter(image)
+        draw_mark(painter, mark, QPointF(8, 8), DARK)
+        painter.end()
+        shapes.append(tuple(image.pixelColor(x, y).alpha() > 127 for x in range(16) for y in range(16)))
+    assert len(set(shapes)) == len(MARKS)
+    assert all(any(shape) for shape in shapes)
+
+
+def test_a_loss_over_many_decades_goes_to_a_log_axis_and_an_ordinary_one_does_not(show: Show) -> None:
+    explosion = opened(made_runs.explosion()).plots[0]["loss"]
+    ordinary = opened(made_runs.drawn(2_000)).plots[0]["loss"]
+    assert explosion is not None
+    assert ordinary is not None
+    assert (explosion.log, ordinary.log) == (True, False)
+
+
+def test_a_panel_whose_columns_are_missing_says_which(show: Show) -> None:
+    window = show(diagnosis_of(loss=np.ones(30)))
+    widget = window.plots.panels["alignment"]
+    assert widget.plotted is None
+    assert widget.height() < 40
+    assert widget.panel.missing(window.session.run) == ("update_cosine",)
+    action = window._panel_actions["alignment"]
+    assert not action.isEnabled()
+    assert action.toolTip() == "not recorded: update_cosine"
+    assert window._panel_actions["loss"].isEnabled()
+
+
+def _needed(column: Column) -> int:
+    return column.stack.totalHeightForWidth(column.viewport().width())
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1440, 900), (1180, 700)])
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_nothing_is_cut_or_overlaps(window: Window, qtbot: QtBot, size: tuple[int, int], sample: str) -> None:
+    window.resize(*size)
+    with qtbot.waitSignal(window.session.opened):
+        window.session.open(f"sample_runs/{sample}")
+    for column in (window.summary, window.inspector):
+        qtbot.waitUntil(lambda column=column: _needed(column) == column.inside.minimumHeight())
+        inside = column.inside
+        assert inside.width() <= column.viewport().width()
+        assert inside.height() >= inside.minimumHeight()
+        shown = [label for label in inside.findChildren(QLabel) if label.isVisible() and label.wordWrap()]
+        assert all(label.height() >= label.heightForWidth(label.width()) for label in shown)
+    for bar in (window.header, window.foot):
+        parts = [part for part in bar.findChildren(QWidget) if part.parent() is bar and part.isVisible()]
+        parts.sort(key=QWidget.x)
+        assert all(part.geometry().right() < bar.width() for part in parts)
+        assert all(a.geometry().right() < b.x() for a, b in pairwise(parts))
+    table = window.inspector._neighbours
+    assert sum(table.columnWidth(column) for column in range(7)) <= table.viewport().width()
+
+
+def test_the_left_column_folds_first(window: Window) -> None:
+    window.session.show(opened(made_runs.drawn(2_000)))
+    window.resize(1280, 800)
+    assert window.summary.isVisible()
+    window.resize(1000, 700)
+    assert not window.summary.isVisible()
+    assert window.inspector.isVisible()
+    window.resize(1280, 800)
+    assert window.summary.isVisible()
+
+
+def test_the_legend_tells_every_mark(window: Window) -> None:
+    foot = window.foot
+    assert isinstance(foot, Foot)
+    assert "not recorded" in foot._legend.toolTip()
+    assert foot._legend.width() >= foot._legend.sizeHint().width()
+
+
+def test_every_control_has_a_name(show: Show) -> None:
+    window = show(made_runs.drawn(2_000))
+    for widget in window.plots.panels.values():
+        assert widget.accessibleName()
+        assert widget.accessibleDescription()
+    for action in window.actions():
+        assert action.text()
+        assert action.shortcuts()
+
+
+def test_colours_change_with_the_theme_and_come_from_one_table(show: Show) -> None:
+    window = show(made_runs.drawn(2_000))
+    corner = QPoint(225, window.height() - 40)
+    assert window.grab().toImage().pixelColor(corner) == DARK["window"]
+    window.toggle_theme()
+    assert window.grab().toImage().pixelColor(corner) == LIGHT["window"]
