@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -19,10 +20,12 @@ class Workload:
 
 
 def tiny(device: str) -> Workload:
+    """An MLP of 321 parameters on 32 rows."""
     return _mlp([8, 32, 1], batch=32, device=device)
 
 
 def mlp(device: str) -> Workload:
+    """An MLP of 10.9 M parameters on 128 rows."""
     return _mlp([1024, 2048, 2048, 1792, 512], batch=128, device=device)
 
 
@@ -50,7 +53,7 @@ def gpt(device: str) -> Workload:
 
 def _mlp(widths: list[int], batch: int, device: str) -> Workload:
     layers: list[nn.Module] = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in pairwise(widths):
         layers += [nn.Linear(before, after), nn.Tanh()]
     model = nn.Sequential(*layers[:-1]).to(device)
     x = torch.randn(batch, widths[0], device=device)

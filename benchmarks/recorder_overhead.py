@@ -164,6 +164,7 @@ def _time_of_clipping(work: Workload, repeats: int) -> float:
 
 
 def main() -> None:
+    """Measure and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--model", nargs="+", choices=list(MODELS), default=list(MODELS))
     options.add_argument("--steps", type=int, default=100)

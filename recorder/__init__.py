@@ -8,14 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FlightRecorder", "Transition", "Trigger", "above", "below"]
+__all__ = ["FlightRecorder", "NonFiniteError", "SkipRateExceeded", "Transition", "Trigger", "above", "below", "departs"]
 
 _HOME = {
     "FlightRecorder": "recorder.flight",
+    "NonFiniteError": "recorder.limits",
+    "SkipRateExceeded": "recorder.limits",
     "Transition": "recorder.transition",
     "Trigger": "recorder.trigger",
     "above": "recorder.trigger",
     "below": "recorder.trigger",
+    "departs": "recorder.trigger",
 }
 
 

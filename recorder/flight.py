@@ -17,12 +17,14 @@ from recorder.clocks import ScalerWatch
 from recorder.deep import Cadence, ForwardWatch
 from recorder.describe import describe
 from recorder.guard import Guard
+from recorder.limits import Limit, raise_on_nonfinite, skip_rate
 from recorder.logbook import Entry, Logbook
 from recorder.measures import Measures
 from recorder.memory import MemoryGauge
 from recorder.store import RunWriter
 from recorder.transition import Transition
-from recorder.trigger import DEFAULT, Trigger
+from recorder.trigger import Trigger, default
+from recorder.watch import Watch
 
 
 class FlightRecorder:
@@ -31,7 +33,12 @@ class FlightRecorder:
     `optimizer` is one optimizer or a dict of named ones; then `scheduler` and `max_norm` may be dicts as well.
     `max_norm` is what `t.clip_grad_norm_()` clips to. `deep_every` is the cadence of deep rows: "auto" keeps their
     measured cost within `overhead_budget`, a number fixes it, 0 turns them off. `capacity` rows at most wait on a
-    device before they are copied. `config` is kept in the manifest.
+    device before they are copied, and the gradient norms of so many are held for a trigger to write out. `config` is
+    kept in the manifest. `triggers` replaces the default ones (see `recorder.trigger.default`).
+
+    The run is ended by the recorder only where it is asked to: `on_nonfinite="raise"` raises `NonFiniteError` after
+    the row with a non-finite loss or gradient is written; `fail_on_skip_rate` raises `SkipRateExceeded` where the share of
+    skipped attempts over 1,000 stays above it for `fail_after` steps. Both read every row on the host.
 
     Raises `recorder.store.StoreError` where the directory already holds a run (unless `resume=True`) or cannot be
     written, and ValueError for settings that contradict each other. After that it raises nothing of its own.
@@ -51,11 +58,15 @@ class FlightRecorder:
         overhead_budget: float = 0.01,
         capacity: int = 64,
         config: Mapping[str, Any] | None = None,
-        triggers: Sequence[Trigger] = DEFAULT,
+        triggers: Sequence[Trigger] | None = None,
+        on_nonfinite: str | None = None,
+        fail_on_skip_rate: float | None = None,
+        fail_after: int = 100,
         rank: int | None = None,
     ) -> None:
         optimizers = dict(optimizer) if isinstance(optimizer, Mapping) else {"optimizer": optimizer}
         schedulers, limits = _per_optimizer(scheduler, optimizers), _per_optimizer(max_norm, optimizers)
+        ending = _limits(on_nonfinite, fail_on_skip_rate, fail_after)
         self._cadence = Cadence(deep_every, overhead_budget)
         self._model = model
         self._scaler = ScalerWatch(scaler)
@@ -70,7 +81,8 @@ class FlightRecorder:
             on_error=lambda error: self.guard.report(error),
         )
         self.guard = Guard(lambda text: writer.event("recorder_fault", text=text))
-        self._logbook = Logbook(writer, tuple(triggers), capacity, self.guard)
+        self._watch = Watch(default() if triggers is None else tuple(triggers), ending, capacity, self.guard)
+        self._logbook = Logbook(writer, self._watch, capacity, self.guard)
         self._channels = {
             name: Channel(
                 name,
@@ -90,6 +102,7 @@ class FlightRecorder:
         self._finished: list[Entry] = []
         self._open = False
         self._closed = False
+        self._told: BaseException | None = None
         self._started = 0.0
         self._step, self._micro_step = self._logbook.last_step
 
@@ -121,15 +134,18 @@ class FlightRecorder:
                 self._finish(channel, activation)
             finished, self._finished = self._finished, []
             for entry in sorted(finished, key=lambda entry: entry.row):
-                self._logbook.write(entry)
+                with self.guard:
+                    self._logbook.write(entry)
             self._tell_cadence()
-            if error is not None and isinstance(error, Exception):
-                self._logbook.event("exception", row=self._logbook.row - 1, text=f"{type(error).__name__}: {error}")
+        if error is not None:
+            self._tell_exception(error)
+        elif self._watch.ending is not None:
+            self._end_run()
 
     @property
     def tripped(self) -> bool:
-        """Whether a trigger tripped on the last row that was read."""
-        return self._logbook.tripped
+        """Whether a trigger began to trip with the last row that was read."""
+        return self._watch.tripped
 
     def checkpoint(self, name: str) -> None:
         """Note that the loop has saved its state."""
@@ -172,6 +188,8 @@ class FlightRecorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None and error is not self._told:
+            self._tell_exception(error)
         self.close()
 
     def see_precision(self) -> None:
@@ -184,7 +202,7 @@ class FlightRecorder:
         chosen = next(iter(self._channels.values())).clocks.attempted if step is None else int(step)
         self._micro_step = self._micro_step + 1 if chosen == self._step else 0
         self._step = chosen
-        deep = self._cadence.due(self._logbook.row)
+        deep = self._cadence.due(self._logbook.row) or self._watch.wants_detail(self._logbook.row)
         values = {
             "row": self._logbook.take_row(),
             "step": chosen,
@@ -228,6 +246,19 @@ class FlightRecorder:
         seconds = perf_counter() - self._started
         self._cadence.ran(self._logbook.row - 1, seconds, sum(deep) + self._forward.seconds if deep else None)
 
+    def _tell_exception(self, error: BaseException) -> None:
+        self._told = error
+        self._event("exception", text=f"{type(error).__name__}: {error}")
+
+    def _end_run(self) -> None:
+        """Raise what a limit asked for, once, with everything written."""
+        ending, self._watch.ending = self._watch.ending, None
+        assert ending is not None
+        with self.guard:
+            self._logbook.flush()
+        self._tell_exception(ending)
+        raise ending
+
     def _event(self, kind: str, **fields: Any) -> None:
         with self.guard:
             self._logbook.event(kind, row=self._logbook.row - 1, **fields)
@@ -245,6 +276,15 @@ def _per_optimizer(setting: Any, optimizers: Mapping[str, Optimizer]) -> dict[st
         missing = ", ".join(map(repr, sorted(unknown)))
         raise ValueError(f"no optimizer named {missing}: there are {', '.join(optimizers)}")
     return dict(setting)
+
+
+def _limits(on_nonfinite: str | None, most_skipped: float | None, after: int) -> list[Limit]:
+    if on_nonfinite not in (None, "raise"):
+        raise ValueError(f'on_nonfinite must be None or "raise", not {on_nonfinite!r}')
+    if most_skipped is not None and not (0 <= most_skipped < 1 and after >= 1):
+        raise ValueError("fail_on_skip_rate must be a share from 0 to below 1, and fail_after at least 1")
+    limits = [raise_on_nonfinite()] if on_nonfinite == "raise" else []
+    return limits if most_skipped is None else [*limits, skip_rate(most_skipped, after)]
 
 
 def _rank() -> int:

@@ -40,10 +40,11 @@ class Layers:
             self.param_norm = torch.stack([norm(t) for t in movement.before()])
             self.change_norm = torch.stack([norm(t) for t in movement.change()])
 
-    def rows(self, row: int, optimizer: str, numbers: Mapping[str, Numbers]) -> list[dict[str, Any]]:
-        """Rows of the layers table, one a parameter."""
-        scale = float(numbers["scaled_by"][0]) if "scaled_by" in numbers else self.gradient.scaled_by
-        factor = 1.0 / float(scale) if scale else 1.0
+    def rows(
+        self, row: int, optimizer: str, numbers: Mapping[str, Numbers], scale: float | None
+    ) -> list[dict[str, Any]]:
+        """Rows of the layers table, one a parameter. `scale` is what the gradients were still multiplied by."""
+        factor = 1.0 / (scale or 1.0)
         table: dict[str, dict[str, Any]] = {}
         for index, parameter in enumerate(self.gradient.parameters):
             table[parameter.name] = {

@@ -14,7 +14,7 @@ from recorder.guard import Guard
 from recorder.measures import Measures
 from recorder.readings import Numbers, fetch, is_on_host
 from recorder.store import RunWriter
-from recorder.trigger import Trigger
+from recorder.watch import Watch
 
 
 @dataclass(slots=True)
@@ -39,12 +39,11 @@ class Logbook:
     pending; after `capacity` of them their numbers are copied in one go and the rows completed.
     """
 
-    def __init__(self, writer: RunWriter, triggers: tuple[Trigger, ...], capacity: int, guard: Guard) -> None:
+    def __init__(self, writer: RunWriter, watch: Watch, capacity: int, guard: Guard) -> None:
         self.row = writer.next_row
-        self.tripped = False
         self._writer = writer
-        self._triggers = triggers
-        self._capacity = capacity
+        self._watch = watch
+        self._capacity = 1 if watch.needs_every_row else capacity
         self._guard = guard
         self._waiting: list[tuple[Entry, dict[str, Tensor]]] = []
         self._last: dict[str, Entry] = {}
@@ -140,19 +139,19 @@ class Logbook:
         entry.columns = columns | entry.counters | {"executed_n": clocks.executed}
         entry.user = measures.user_fields(numbers)
         if measures.layers is not None:
-            self._writer.append_layers(measures.layers.rows(columns["row"], entry.channel.name, numbers))
+            scale = measures.gradient_scale
+            self._writer.append_layers(measures.layers.rows(entry.row, entry.channel.name, numbers, scale))
+        elif measures.gradient is not None:
+            self._watch.hold(entry.row, entry.channel.name, measures, numbers["norms"])
 
     def _follow_up(self, entry: Entry) -> None:
         """What a written row sets off."""
-        row = entry.columns
-        self.tripped = False
-        for trigger in self._triggers:
-            with self._guard:
-                reason = trigger.reason(row)
-                if reason is not None:
-                    self.tripped = True
-                    where = {"row": row["row"], "step": row["step"], "optimizer": entry.channel.name}
-                    self.event("trigger", trigger=trigger.name, reason=reason, **where)
+        begun = self._watch.see(entry.columns)
+        for trigger, reason in begun:
+            where = {"row": entry.row, "step": entry.columns["step"], "optimizer": entry.channel.name}
+            self.event("trigger", trigger=trigger, reason=reason, **where)
+        if begun:
+            self._writer.append_layers(self._watch.detail())
 
 
 def _scheduler_moved(channel: Channel) -> int | None:

@@ -44,6 +44,7 @@ class Measures:
     accumulating: bool = False
     declared_skip: str | None = None
     layers: Layers | None = None
+    gradient_scale: float | None = None
 
     def readings(self) -> dict[str, Tensor]:
         """The tensors whose numbers `columns` needs."""
@@ -76,7 +77,8 @@ class Measures:
             row[name] = read(name, getattr(self, name))
         row["loss_scale"] = read("scale", self.scale)
         if self.gradient is not None:
-            row |= _gradient_columns(self.gradient, numbers, read("scaled_by", self.gradient.scaled_by))
+            self.gradient_scale = read("scaled_by", self.gradient.scaled_by)
+            row |= _gradient_columns(self.gradient, numbers, self.gradient_scale)
         row["grad_norm_source"] = self.gradient_source
         row["grad_norm_is_unscaled"] = None if self.gradient_source is None else self.observed_scaled_by is None
         row["max_norm"] = self.max_norm

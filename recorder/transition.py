@@ -68,10 +68,11 @@ class Transition:
 
     def record(self, **values: Any) -> None:
         """Record the loop's own scalars (domain, seq_len, tokens): columns `user_<name>`."""
-        with self._recorder.guard:
-            scalars = {name: _scalar(v, name) if isinstance(v, Tensor) else v for name, v in values.items()}
-            for row in self._rows():
-                row.user.update(scalars)
+        for name, value in values.items():
+            with self._recorder.guard:
+                field = _user_value(value, name)
+                for row in self._rows():
+                    row.user[name] = field
 
     def clip_grad_norm_(self, max_norm: float | None = None) -> Tensor:
         """Unscale unless already done, measure the total norm, clip only what is finite.
@@ -138,6 +139,19 @@ def _scalar(value: Tensor | float, name: str) -> Tensor | float:
     detached = value.detach()
     # The loop may change its tensor in place before the row is read.
     return detached.clone() if detached.device.type != "cpu" else float(detached.double().numpy().reshape(()))
+
+
+def _user_value(value: Any, name: str) -> Any:
+    """A field as the run can hold it: a bool, an int of 64 bits, a float, text, a 0-d tensor, or None."""
+    if isinstance(value, Tensor):
+        return _scalar(value, name)
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        value = value.item()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"record takes numbers, text and scalar tensors; {name} is a {type(value).__name__}: not recorded")
 
 
 def _tensors(values: Any) -> Iterable[Tensor]:

