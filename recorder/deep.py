@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from math import ceil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite, isnan, nan
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +14,7 @@ from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook
 
 from recorder.probes import absmax
+from recorder.readings import Numbers
 
 _PRECISION = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
 
@@ -52,8 +55,34 @@ class Cadence:
         return chosen if self.cost is None else {**chosen, "cost_seconds": self.cost, "budget": self._budget}
 
 
+@dataclass(frozen=True, slots=True)
+class ForwardReadings:
+    """What one deep row's forward showed: largest magnitude of each output [M], in the order they came, and buffers.
+
+    `buffers` is [B]: 1 where a buffer of the model holds a non-finite number after the forward.
+    """
+
+    names: Sequence[str]
+    absmax: Tensor | None
+    buffers: Tensor | None
+
+    def readings(self) -> dict[str, Tensor | None]:
+        return {"forward_absmax": self.absmax, "forward_buffers": self.buffers}
+
+    def columns(self, numbers: Mapping[str, Numbers]) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        if self.absmax is not None:
+            largest = numbers["forward_absmax"].tolist()
+            columns["activation_absmax"] = nan if any(map(isnan, largest)) else max(largest)
+            bad = (name for name, value in zip(self.names, largest, strict=True) if not isfinite(value))
+            columns["first_nonfinite_module"] = next(bad, None)
+        if self.buffers is not None:
+            columns["nonfinite_buffers"] = int(numbers["forward_buffers"].sum())
+        return columns
+
+
 class ForwardWatch:
-    """Largest activation and the precision of the forward, seen by a hook that lives on no module.
+    """Largest activations and the precision of the forward, seen by a hook that lives on no module.
 
     A hook on the model would be copied with it (EMA) and pickled with it; this one is global while a watched row is
     open, and ignores modules of other models. Where code is compiled no hook is set: each change of the global hooks
@@ -61,9 +90,10 @@ class ForwardWatch:
     """
 
     def __init__(self, model: torch.nn.Module) -> None:
-        self._modules = {id(module) for module in model.modules()}
+        self._model = model
+        self._modules = {id(module): name for name, module in model.named_modules()}
         self._device = next((p.device.type for p in model.parameters()), "cpu")
-        self._largest: list[Tensor] = []
+        self._seen: list[tuple[str, Tensor]] = []
         self._wants_activations = False
         self._handle: Any = None
         self.seconds = 0.0
@@ -77,16 +107,27 @@ class ForwardWatch:
         if (deep or self.precision is None) and not _code_is_compiled():
             self._handle = register_module_forward_hook(self._see)
 
-    def close(self) -> Tensor | None:
-        """The largest magnitude among all outputs seen, 0-d float64, None where none was."""
+    def close(self) -> ForwardReadings | None:
+        """What was seen since `open`, None unless the row was deep."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        largest, self._largest = self._largest, []
-        return torch.stack(largest).max() if largest else None
+        seen, self._seen = self._seen, []
+        if not self._wants_activations:
+            return None
+        started = perf_counter()
+        buffers = [~torch.isfinite(b).all() for b in self._model.buffers() if b.is_floating_point() and b.numel()]
+        readings = ForwardReadings(
+            [name for name, _ in seen],
+            _on_one_device([value for _, value in seen]),
+            _on_one_device(buffers),
+        )
+        self.seconds += perf_counter() - started
+        return readings
 
     def _see(self, module: torch.nn.Module, _inputs: Any, output: Any) -> None:
-        if id(module) not in self._modules:
+        name = self._modules.get(id(module))
+        if name is None:
             return
         started = perf_counter()
         if not self.see_autocast():
@@ -96,7 +137,7 @@ class ForwardWatch:
             with torch.no_grad():
                 largest = absmax(o for o in outputs if isinstance(o, Tensor))
             if largest is not None:
-                self._largest.append(largest)
+                self._seen.append((name, largest))
         self.seconds += perf_counter() - started
 
     def see_autocast(self) -> bool:
@@ -105,6 +146,10 @@ class ForwardWatch:
             self.precision = _name(torch.get_autocast_dtype(self._device))
             return True
         return False
+
+
+def _on_one_device(values: list[Tensor]) -> Tensor | None:
+    return torch.stack([value.to(values[0].device) for value in values]) if values else None
 
 
 def _code_is_compiled() -> bool:

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from recorder.channel import Channel
 from recorder.clocks import ScalerWatch
-from recorder.deep import Cadence, ForwardWatch
+from recorder.deep import Cadence, ForwardReadings, ForwardWatch
 from recorder.describe import describe
 from recorder.guard import Guard
 from recorder.limits import Limit, raise_on_nonfinite, skip_rate
@@ -37,8 +37,8 @@ class FlightRecorder:
     kept in the manifest. `triggers` replaces the default ones (see `recorder.trigger.default`).
 
     The run is ended by the recorder only where it is asked to: `on_nonfinite="raise"` raises `NonFiniteError` after
-    the row with a non-finite loss or gradient is written; `fail_on_skip_rate` raises `SkipRateExceeded` where the share of
-    skipped attempts over 1,000 stays above it for `fail_after` steps. Both read every row on the host.
+    the row with a non-finite loss or gradient is written; `fail_on_skip_rate` raises `SkipRateExceeded` where the
+    share of skipped attempts over 1,000 stays above it for `fail_after` steps. Both read every row on the host.
 
     Raises `recorder.store.StoreError` where the directory already holds a run (unless `resume=True`) or cannot be
     written, and ValueError for settings that contradict each other. After that it raises nothing of its own.
@@ -129,9 +129,9 @@ class FlightRecorder:
             return
         self._open = False
         with self.guard:
-            activation = self._forward.close()
+            forward = self._forward.close()
             for channel in self._channels.values():
-                self._finish(channel, activation)
+                self._finish(channel, forward)
             finished, self._finished = self._finished, []
             for entry in sorted(finished, key=lambda entry: entry.row):
                 with self.guard:
@@ -217,11 +217,11 @@ class FlightRecorder:
         self._open = True
         self._started = perf_counter()
 
-    def _finish(self, channel: Channel, activation: Tensor | None = None) -> None:
+    def _finish(self, channel: Channel, forward: ForwardReadings | None = None) -> None:
         row, channel.row = channel.row, None
         if row is None:
             return
-        row.activation_absmax = activation
+        row.forward = forward
         row.values["precision"] = self._forward.precision
         row.values["memory_bytes"] = self._memory.read()
         self._finished.append(self._logbook.finish(channel, row))

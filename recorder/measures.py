@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from recorder.deep import ForwardReadings
 from recorder.layers import Layers
 from recorder.probes import GradientNorms
 from recorder.readings import Numbers
@@ -26,7 +27,7 @@ class Measures:
     loss_count: Reading = None
     loss_quantiles: Tensor | None = None
     input_absmax: Reading = None
-    activation_absmax: Reading = None
+    forward: ForwardReadings | None = None
     lr: Reading = None
     scale: Reading = None
     gradient: GradientNorms | None = None
@@ -53,6 +54,8 @@ class Measures:
             found["norms"] = self.gradient.norms
             found["nonfinite"] = self.gradient.nonfinite
             found["scaled_by"] = self.gradient.scaled_by
+        if self.forward is not None:
+            found |= self.forward.readings()
         if self.layers is not None:
             found |= self.layers.readings()
         found |= {_USER + name: value for name, value in self.user.items()}
@@ -73,8 +76,10 @@ class Measures:
             row["loss_count"], row["loss_sum"] = int(count), loss * count
         if self.loss_quantiles is not None:
             row["loss_p50"], row["loss_p99"], row["loss_max"] = numbers["loss_quantiles"].tolist()
-        for name in ("input_absmax", "activation_absmax", "lr"):
+        for name in ("input_absmax", "lr"):
             row[name] = read(name, getattr(self, name))
+        if self.forward is not None:
+            row |= self.forward.columns(numbers)
         row["loss_scale"] = read("scale", self.scale)
         if self.gradient is not None:
             self.gradient_scale = read("scaled_by", self.gradient.scaled_by)
@@ -122,7 +127,7 @@ class Measures:
 
 _USER = "user:"
 _READINGS = (
-    "loss", "loss_count", "loss_quantiles", "input_absmax", "activation_absmax", "lr", "scale",
+    "loss", "loss_count", "loss_quantiles", "input_absmax", "lr", "scale",
     "observed_norm", "observed_scaled_by", "found_inf", "movement",
 )  # fmt: skip
 

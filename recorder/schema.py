@@ -111,6 +111,8 @@ STEPS: tuple[Column, ...] = (
     Column("loss_max", "double", "forward", "asked", "", "largest per-example loss"),
     Column("input_absmax", "double", "forward", "asked", "", "largest magnitude among the inputs"),
     Column("activation_absmax", "double", "forward", "deep", "", "largest magnitude among the modules' outputs"),
+    Column("first_nonfinite_module", "string", "forward", "deep", "", "the first whose output holds a NaN or Inf", _where_recorded),
+    Column("nonfinite_buffers", "int32", "forward", "deep", "", "buffers of the model that hold a NaN or Inf"),
     Column("precision", "string", "forward", "always", "", "autocast's type as last seen (first and deep rows), else the parameters'"),
     Column("rng_seed", "int64", "forward", "always", "", "torch.initial_seed()"),
     Column("grad_norm", "double", "backward", "always", "", "L2 norm of all gradients, unscaled, before clipping", _where_gradient),

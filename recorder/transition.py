@@ -17,6 +17,9 @@ from recorder.readings import number
 if TYPE_CHECKING:
     from recorder.flight import FlightRecorder
 
+# So many losses are sorted on every row.
+_FEW = 4096
+
 
 class Transition:
     """One open transition, as the loop sees it: of all the recorder's optimizers, or of one by `of(name)`."""
@@ -47,15 +50,23 @@ class Transition:
     ) -> None:
         """Record the raw loss of this row: a scalar, as the loop differentiates it.
 
-        `count` is its denominator (valid targets); `per_example` the unreduced losses, for their quantiles; `parts`
-        the terms of a composed loss, which become user fields `loss_<name>`.
+        `count` is its denominator (valid targets); `per_example` the unreduced losses, for their quantiles (of more
+        than 4,096 on deep rows only); `parts` the terms of a composed loss, which become user fields `loss_<name>`.
         """
-        with self._recorder.guard:
-            value = _scalar(loss, "observe_loss")
-            quantiles = None if per_example is None else loss_quantiles(per_example)
-            for row in self._forward_rows():
-                row.loss, row.loss_count, row.loss_quantiles = value, count, quantiles
+        guard = self._recorder.guard
+        with guard:
             self._recorder.see_precision()
+            rows = self._forward_rows()
+            for row in rows:
+                row.loss = _scalar(loss, "observe_loss")
+        if count is not None:
+            with guard:
+                for row in rows:
+                    row.loss_count = _scalar(count, "observe_loss(count=)")
+        if per_example is not None:
+            with guard:
+                for row in rows:
+                    row.loss_quantiles = loss_quantiles(per_example) if self._affords(per_example) else None
         if parts is not None:
             self.record(**{f"loss_{name}": part for name, part in parts.items()})
 
@@ -116,6 +127,10 @@ class Transition:
             if row.gradient is not None and number(row.gradient.nonfinite.sum()):
                 return False
         return True
+
+    def _affords(self, per_example: Tensor) -> bool:
+        """Sorting many losses is left to deep rows."""
+        return 0 < per_example.numel() <= _FEW or any(channel.is_deep for channel in self._channels.values())
 
     def _rows(self) -> list[Measures]:
         return [channel.row for channel in self._channels.values() if channel.row is not None]

@@ -368,3 +368,75 @@ def test_compiled_model_and_step(record: Any, mlp: Any, batches: Any) -> None:
     assert all(value is not None for value in record.column("update_cosine"))
     # no hook is set where code is compiled, so nothing is claimed of the forward
     assert record.column("precision") == record.column("activation_absmax") == [None] * 3
+
+
+class SharpnessAware(torch.optim.Optimizer):
+    """SAM around SGD: climb to the neighbour first, then descend from there."""
+
+    def __init__(self, parameters: Any, lr: float, rho: float) -> None:
+        super().__init__(parameters, {"lr": lr, "rho": rho})
+        self.climbed: list[torch.Tensor] = []
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        if not self.climbed:
+            norm = torch.nn.utils.get_total_norm([p.grad for p in parameters])
+            self.climbed = [p.grad * self.param_groups[0]["rho"] / norm for p in parameters]
+            for p, climb in zip(parameters, self.climbed, strict=True):
+                p.add_(climb)
+        else:
+            for p, climb in zip(parameters, self.climbed, strict=True):
+                p.sub_(climb + self.param_groups[0]["lr"] * p.grad)
+            self.climbed = []
+
+
+def test_sharpness_aware_minimisation_steps_twice_in_a_transition(record: Any, mlp: Any, batches: Any) -> None:
+    model = mlp()
+    optimizer = SharpnessAware(model.parameters(), lr=0.05, rho=0.1)
+    losses, norms = [], []
+    with record(model, optimizer) as recorder:
+        for index, (x, y) in enumerate(batches(2)):
+            with recorder.transition(batch_id=index) as t:
+                for _ in range(2):
+                    optimizer.zero_grad()
+                    loss = mse_loss(model(x), y)
+                    t.observe_loss(loss)
+                    loss.backward()
+                    losses.append(loss.item())
+                    norms.append(float(torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])))
+                    optimizer.step()
+    rows = record.rows()
+    assert [row["loss"] for row in rows] == losses
+    assert [row["grad_norm"] for row in rows] == pytest.approx(norms, rel=1e-6)
+    assert [(row["step"], row["micro_step"], row["row"]) for row in rows] == [
+        (0, 0, 0),
+        (0, 1, 1),
+        (2, 0, 2),
+        (2, 1, 3),
+    ]
+    # the climb goes against descent, which is what the cosine of the first step of each pair says
+    assert [row["update_cosine"] for row in rows[::2]] == pytest.approx([-1.0, -1.0], abs=1e-6)
+
+
+def test_adaptive_clipping_by_the_loop_itself(record: Any, mlp: Any, batches: Any) -> None:
+    """Each tensor is cut to a share of its own norm, so the direction turns; the norm recorded is the one before."""
+    model = mlp()
+    optimizer = sgd(model)
+    with record(model, optimizer) as recorder:
+        for x, y in batches(1):
+            with recorder.transition() as t:
+                mse_loss(model(x), y).backward()
+                norm = float(torch.nn.utils.get_total_norm([p.grad for p in model.parameters()]))
+                gradient = torch.cat([p.grad.flatten() for p in model.parameters()]).double()
+                t.measure_grad_norm()
+                for p in model.parameters():
+                    p.grad.mul_(min(1.0, 0.01 * float(p.detach().norm()) / float(p.grad.norm())))
+                used = torch.cat([p.grad.flatten() for p in model.parameters()]).double()
+                optimizer.step()
+    row = record.rows()[0]
+    assert row["grad_norm"] == pytest.approx(norm, rel=1e-6)
+    assert row["clip_coef"] is None
+    cosine = float(gradient @ used / (gradient.norm() * used.norm()))
+    assert cosine < 0.99
+    assert row["update_cosine"] == pytest.approx(cosine, abs=1e-5)

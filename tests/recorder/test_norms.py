@@ -171,3 +171,35 @@ def test_quantiles_parts_inputs_and_user_fields(record: Any) -> None:
     assert row["input_absmax"] == 7.0
     assert (row["user_domain"], row["user_seq_len"], row["user_weight"]) == ("code", 128, 2.0)
     assert row["user_loss_aux"] == 0.25
+
+
+def test_quantiles_of_many_losses_are_taken_on_deep_rows_from_a_sample(record: Any) -> None:
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = torch.arange(1_000_000.0).reshape(1000, 1000)
+    with record(model, optimizer, deep_every=2) as recorder:
+        for _ in range(3):
+            with recorder.transition() as t:
+                t.observe_loss(losses.mean(), per_example=losses)
+    rows = record.rows()
+    assert [row["loss_p99"] is None for row in rows] == [False, True, False]
+    assert rows[0]["loss_p50"] == pytest.approx(500_000, rel=1e-3)
+    assert rows[0]["loss_p99"] == pytest.approx(990_000, rel=1e-3)
+    assert rows[0]["loss_max"] == 999_999
+
+
+def test_the_first_module_with_a_non_finite_output_and_the_buffers_it_left(record: Any) -> None:
+    class Logarithm(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.log()
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), Logarithm(), torch.nn.BatchNorm1d(3))
+    torch.nn.init.zeros_(model[0].weight)
+    torch.nn.init.zeros_(model[0].bias)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    with record(model, optimizer, deep_every=1) as recorder, recorder.transition() as t:
+        t.observe_loss(model(torch.ones(4, 3)).sum())
+    row = record.rows()[0]
+    assert row["first_nonfinite_module"] == "2"
+    assert math.isnan(row["activation_absmax"])
+    assert row["nonfinite_buffers"] == 2
