@@ -6,7 +6,7 @@ venv=$1
 run=$2
 cd "$venv" # away from the checkout, so that the installed packages are the ones imported
 
-for module in torch PySide6 pyqtgraph; do
+for module in torch PySide6; do
     if bin/python -c "import $module" 2>/dev/null; then
         echo "check_wheel: $module can be imported in an environment without extras" >&2
         exit 1

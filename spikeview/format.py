@@ -52,8 +52,11 @@ def label(name: str) -> str:
     return LABELS.get(name, name.replace("_", " "))
 
 
-def number(value: float, signed: bool = False) -> str:
-    """A number to four significant digits: `0.04512`, `3.785e+08`, `NaN`, `-Inf`; a whole one as it is: `65536`."""
+def number(value: float, signed: bool = False, digits: int = DIGITS) -> str:
+    """A number to four significant digits: `0.04512`, `3.785e+08`, `NaN`, `-Inf`; a whole one as it is: `65536`.
+
+    `digits` is fewer only where many numbers stand side by side in columns.
+    """
     sign = "+" if signed else ""
     if math.isnan(value):
         return "NaN"
@@ -63,10 +66,10 @@ def number(value: float, signed: bool = False) -> str:
         return "0"
     if value == round(value) and abs(value) <= WHOLE:
         return f"{value:{sign}.0f}"
-    magnitude = int(f"{value:.{DIGITS - 1}e}".partition("e")[2])
+    magnitude = int(f"{value:.{digits - 1}e}".partition("e")[2])
     if -4 < magnitude < 6:
-        return f"{value:{sign}.{max(0, DIGITS - 1 - magnitude)}f}"
-    return f"{value:{sign}.{DIGITS - 1}e}"
+        return f"{value:{sign}.{max(0, digits - 1 - magnitude)}f}"
+    return f"{value:{sign}.{digits - 1}e}"
 
 
 def count(value: int) -> str:
@@ -102,7 +105,7 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
 
 
-def scalar(name: str, value: Any) -> str:
+def scalar(name: str, value: Any, digits: int = DIGITS) -> str:
     """A recorded value of a column as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -111,11 +114,11 @@ def scalar(name: str, value: Any) -> str:
     if isinstance(value, float):
         if name == "loss_scale" and value.is_integer() and value < LARGEST_SCALE:
             return f"{value:.0f}"
-        return number(value, signed=name == "update_cosine")
+        return number(value, signed=name == "update_cosine", digits=digits)
     return str(value)
 
 
-def cell(run: Run, name: str, position: int) -> dict[str, Any]:
+def cell(run: Run, name: str, position: int, digits: int = DIGITS) -> dict[str, Any]:
     """One cell: its `kind` (one of five), its `value` (None where there is none) and its `text`."""
     kind = Kind(int(run.kind(name)[position]))
     if kind in NO_VALUE:
@@ -123,7 +126,7 @@ def cell(run: Run, name: str, position: int) -> dict[str, Any]:
     column = COLUMNS.get(name)
     raw = run.values(name)[position]
     value = str(raw) if column is not None and column.is_text else raw.item() if hasattr(raw, "item") else raw
-    return {"kind": KIND_NAMES[kind], "value": plain(value), "text": scalar(name, value)}
+    return {"kind": KIND_NAMES[kind], "value": plain(value), "text": scalar(name, value, digits)}
 
 
 def words(run: Run, name: str, position: int) -> str:

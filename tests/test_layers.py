@@ -9,7 +9,7 @@ import grimp
 import pytest
 
 TORCH = {"torch"}
-QT = {"PySide6", "pyqtgraph"}
+QT = {"PySide6"}
 DRAWING = {"jinja2", "matplotlib"}
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import median_filter
 
 from recorder.schema import Mask
 from spikeview.analysis.signals import Scale
@@ -78,6 +77,9 @@ def baseline(track: Track, scale: Scale) -> Baseline:
 
 def _trailing_median(values: Floats, width: int) -> Floats:
     """[n + 1]: at k the median of the last `width` of the first k values, NaN at 0."""
+    # imported here: it costs a third of a second, which the window would spend before its first paint
+    from scipy.ndimage import median_filter
+
     count = len(values)
     medians = np.full(count + 1, np.nan)
     if count >= width:

@@ -24,6 +24,11 @@ def declined(run: Run) -> Mask:
     return run.equals("skip_reason", "nonfinite_loss") | run.equals("skip_reason", "nonfinite_grad")
 
 
+def skipped_or_declined(run: Run) -> Mask:
+    """[rows]: a step was due and did not execute. Accumulating and gated rows are not among them."""
+    return skipped(run) | declined(run)
+
+
 def calibrating(run: Run) -> Mask:
     """[rows]: skips by which a scaler finds its level.
 

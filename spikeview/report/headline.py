@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.incident import Observation
 from spikeview.format import cell, count, label, mads, number
-from spikeview.report.series import skipped
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.rules.finding import Verdict
 from spikeview.rules.wording import name_rows
@@ -58,7 +58,7 @@ def _skips(diagnosed: Diagnosed) -> str:
     """How many steps did not execute, and whether the scheduler went on without them."""
     incident, run = diagnosed.incident, diagnosed.view.run
     first, last = incident.first_bad.position, incident.last
-    still = [first + int(at) for at in np.flatnonzero(skipped(run)[first : last + 1])]
+    still = [first + int(at) for at in np.flatnonzero(skipped_or_declined(run)[first : last + 1])]
     if not still:
         return ""
     one = len(still) == 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recorder.schema import Mask
-from spikeview.analysis import clocks
+from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.envelope import build, envelope
 from spikeview.rules.diagnosis import Diagnosed, View
 from spikeview.run import Floats, Kind, Run
@@ -52,16 +52,11 @@ class Frame:
         return self.run.values(self.axis).astype(np.float64)
 
 
-def skipped(run: Run) -> Mask:
-    """Rows whose step was due and did not execute. Accumulating and gated rows are not among them."""
-    return clocks.skipped(run) | clocks.declined(run)
-
-
 def marks(run: Run, name: str) -> dict[str, Mask]:
     """Where a column holds NaN or an infinity, and where the row was skipped."""
     kinds = run.kind(name)
     infinite = (kinds == Kind.POS_INF) | (kinds == Kind.NEG_INF)
-    return {"nan": kinds == Kind.NAN, "inf": infinite, "skipped": skipped(run)}
+    return {"nan": kinds == Kind.NAN, "inf": infinite, "skipped": skipped_or_declined(run)}
 
 
 def finite(run: Run, name: str) -> Floats:

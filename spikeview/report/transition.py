@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from recorder.schema import COLUMNS, STEPS
+from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.signals import SIGNALS
-from spikeview.format import cell, label, mads, number
-from spikeview.report.series import skipped
+from spikeview.format import DIGITS, cell, label, mads, number
 from spikeview.rules.diagnosis import Diagnosed, View
 from spikeview.rules.wording import row_of
 
@@ -38,13 +38,13 @@ ASIDE = {
 CLOCKS = ("attempted_n", "executed_n", "scheduled_n")
 
 
-def measured(view: View, name: str, position: int) -> dict[str, Any]:
+def measured(view: View, name: str, position: int, digits: int = DIGITS) -> dict[str, Any]:
     """A cell with the baseline it is judged by: `center`, `mads` and its text `deviation` may be None.
 
     `level` is `ordinary`, `outside` (beyond 3 MADs), `far` (beyond 5), `nonfinite`, or empty where nothing can be
     said; a watched signal counts only on its bad side. `out` says that it is beyond its signal's own threshold.
     """
-    found = cell(view.run, name, position)
+    found = cell(view.run, name, position, digits)
     baseline = view.baselines.get(name)
     center = float(baseline.center[position]) if baseline is not None else math.nan
     deviation = float(baseline.deviation[position]) if baseline is not None else math.nan
@@ -56,7 +56,7 @@ def measured(view: View, name: str, position: int) -> dict[str, Any]:
         level = "nonfinite"
     return {
         **found,
-        "center": None if math.isnan(center) else number(center, signed=name == "update_cosine"),
+        "center": None if math.isnan(center) else number(center, signed=name == "update_cosine", digits=digits),
         "mads": deviation if known else None,
         "deviation": mads(deviation) if known else None,
         "level": level,
@@ -114,7 +114,7 @@ def neighbours(diagnosed: Diagnosed) -> list[dict[str, Any]]:
     shown = sorted(
         {at for centre in centres for at in range(centre - NEIGHBOURS, centre + NEIGHBOURS + 1) if 0 <= at < len(run)}
     )
-    skips = skipped(run)
+    skips = skipped_or_declined(run)
     rows = []
     for before, at in zip([shown[0] - 1, *shown], shown, strict=False):
         rows.append(

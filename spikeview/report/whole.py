@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.format import cell, count, plain, scalar
-from spikeview.report.series import skipped
 from spikeview.rules.wording import row_of
 from spikeview.run import Run
 
@@ -53,7 +53,7 @@ def _facts(run: Run) -> list[list[str]]:
     clocks = [name for name in ("attempted", "executed") if run.recorded(name).any()]
     facts.extend([name, count(int(run.values(name).sum()))] for name in clocks)
     if run.recorded("executed").any():
-        facts.append(["skipped", count(int(skipped(run).sum()))])
+        facts.append(["skipped", count(int(skipped_or_declined(run).sum()))])
     if "precision" in run:
         seen = run.table["precision"].unique().to_pylist()
         facts.append(["precision", ", ".join(text for text in seen if text is not None)])

@@ -82,10 +82,10 @@ def _diagnosed(view: View, observed: Sequence[Observed]) -> list[Diagnosed]:
 def _context(watched: Watch, incident: Incident) -> Context:
     first = incident.first_bad
     before = watched.last_executed_before(first.position)
-    return Context(watched, incident, before, before if _points_back(first) else first.position)
+    return Context(watched, incident, before, before if points_back(first) else first.position)
 
 
-def _points_back(first: Observation) -> bool:
+def points_back(first: Observation) -> bool:
     """A loss or a gradient was made with the parameters that the transition before left behind."""
     return first.phase in ("forward", "backward")
 

@@ -28,13 +28,14 @@ def reading(run: Run, baselines: Mapping[str, Baseline], column: str, position: 
     base = baselines.get(column)
     if base is None or math.isnan(base.center[position]) or not run.recorded(column)[position]:
         return text
-    band = _band(column, float(base.center[position]), float(base.lower[position]), float(base.upper[position]))
-    deviation = float(base.deviation[position])
-    return f"{text} (baseline {band})" if math.isnan(deviation) else f"{text} (baseline {band}, {mads(deviation)} MADs)"
+    around, deviation = band(column, base, position), float(base.deviation[position])
+    away = "" if math.isnan(deviation) else f", {mads(deviation)} MADs"
+    return f"{text} (baseline {around}{away})"
 
 
-def _band(column: str, center: float, lower: float, upper: float) -> str:
+def band(column: str, baseline: Baseline, position: int) -> str:
     """`+0.4928 ± 0.1297`; where the band is lopsided, as in logs, `2.003 within 0.7812 to 5.136`."""
+    center, lower, upper = (float(part[position]) for part in (baseline.center, baseline.lower, baseline.upper))
     below, above = center - lower, upper - center
     if above > LOPSIDED * below:
         return f"{scalar(column, center)} within {scalar(column, lower)} to {scalar(column, upper)}"

@@ -197,7 +197,7 @@ def test_without_the_window_libraries_one_line_says_what_to_install(
     for name in [name for name in sys.modules if name.split(".")[:2] == ["spikeview", "ui"]]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("spikeview.ui", raising=False)
-    for name in ("PySide6", "PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets", "pyqtgraph"):
+    for name in ("PySide6", "PySide6.QtCore", "PySide6.QtGui", "PySide6.QtWidgets"):
         monkeypatch.setitem(sys.modules, name, None)
     assert main([HEALTHY]) == 2
     assert 'pip install "spikeview[view]"' in capsys.readouterr().err
@@ -229,7 +229,7 @@ def test_wrong_usage_is_status_2(capsys: Captured) -> None:
 def test_triage_imports_neither_qt_nor_torch_nor_the_reports_libraries() -> None:
     code = (
         "import sys; from spikeview.cli import main; main(['triage', sys.argv[1]]);"
-        "print(sorted({'torch', 'PySide6', 'pyqtgraph', 'jinja2', 'matplotlib'} & set(sys.modules)))"
+        "print(sorted({'torch', 'PySide6', 'jinja2', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code, HEALTHY], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
