@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from operator import is_
 from time import perf_counter
 from typing import Any
@@ -35,6 +36,7 @@ class Channel:
         scaler: ScalerWatch,
         scheduler: Any,
         max_norm: float | None,
+        deep_parameters: Sequence[str],
         guard: Guard,
         again: Callable[[Channel], None],
     ) -> None:
@@ -48,7 +50,7 @@ class Channel:
         self.is_deep = False
         self.scheduler_seen = scheduler_position(scheduler)
         self.deep_seconds = 0.0
-        self.deep: Movement | None = None
+        self._deep_parameters = deep_parameters
         self._names = names
         self._scaler = scaler
         self._guard = guard
@@ -57,6 +59,7 @@ class Channel:
         self._all: list[Tensor] = []
         self._parameters: list[Parameter] = []
         self._sample: Movement | None = None
+        self._exact: Movement | None = None
         self._watch = StepWatch(optimizer, self._before_step, self._after_step)
 
     def detach(self) -> None:
@@ -94,16 +97,25 @@ class Channel:
             self._parameters = _named(groups, self._names())
         return self._parameters
 
-    def movement(self) -> Movement:
-        """The buffers for this row: a sample, or all coordinates on a deep row."""
+    def movements(self) -> tuple[Movement, Movement | None]:
+        """The buffers for this row's update columns, and those for its layers: all coordinates, on deep rows alone.
+
+        They are the same buffers on a deep row of the whole model.
+        """
         parameters = self.parameters()
         if self._sample is None or not self._sample.covers(parameters):
-            self._sample, self.deep = Movement(parameters), None
-        if not self.is_deep or self._sample.is_exact:
-            return self._sample
-        if self.deep is None:
-            self.deep = Movement(parameters, limit=None)
-        return self.deep
+            self._sample, self._exact = Movement(parameters), None
+        if not self.is_deep:
+            return self._sample, None
+        if self._sample.is_exact and not self._deep_parameters:
+            return self._sample, self._sample
+        if self._exact is None:
+            self._exact = Movement([p for p in parameters if self._is_chosen(p)], limit=None)
+        return (self._sample if self._deep_parameters else self._exact), self._exact
+
+    def _is_chosen(self, parameter: Parameter) -> bool:
+        patterns = self._deep_parameters
+        return not patterns or any(fnmatchcase(parameter.name, pattern) for pattern in patterns)
 
     def measure(self, source: str = "recorder") -> GradientNorms:
         """Norms of the gradients as they are now, and the gradient itself for the cosine."""
@@ -116,9 +128,9 @@ class Channel:
             with self._guard:
                 if self.is_deep:
                     started = perf_counter()
-                    row.layers = layer_gradients(gradient)
+                    row.layers = layer_gradients(gradient, self._is_chosen)
                     self.deep_seconds += perf_counter() - started
-                self._timed(Movement.gradient)
+                self._each(Movement.gradient)
         return gradient
 
     def clip_grad_norm_(self, max_norm: float | None) -> Tensor:
@@ -178,7 +190,7 @@ class Channel:
             elif not self._within_scaler:
                 self._attempt()
             if self.row is not None:
-                self._timed(Movement.theta)
+                self._each(Movement.theta)
         return replaced
 
     def _watch_closure(self, closure: Callable[[], Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -210,25 +222,26 @@ class Channel:
                 return
             self.row.fired = True
             self.row.found_inf = found_inf
-            self.row.movement = self._timed(Movement.measure)
-            movement = self.movement()
+            self.row.movement = self._each(Movement.measure)
+            movement, detail = self.movements()
             self.row.movement_is_exact = movement.is_exact
             self.row.maximize = bool(self.optimizer.param_groups[0].get("maximize", False))
-            if self.row.layers is not None:
+            if self.row.layers is not None and detail is not None:
                 started = perf_counter()
-                self.row.layers.observe_movement(movement)
+                self.row.layers.observe_movement(detail)
                 self.deep_seconds += perf_counter() - started
             movement.forget_gradient()
 
-    def _timed(self, part: Callable[[Movement], Any]) -> Any:
-        """One part of the movement; its time counts as deep only where a sample would have done on other rows."""
-        movement = self.movement()
-        if movement is not self.deep:
-            return part(movement)
+    def _each(self, part: Callable[[Movement], Any]) -> Any:
+        """One part of this row's movements; only what an ordinary row would not have done is counted as deep."""
+        movement, detail = self.movements()
+        result = None if movement is detail and movement is not self._sample else part(movement)
+        if detail is None or detail is self._sample:
+            return result
         started = perf_counter()
-        result = part(movement)
+        detailed = part(detail)
         self.deep_seconds += perf_counter() - started
-        return result
+        return detailed if movement is detail else result
 
     def _read_lr(self, row: Measures) -> None:
         lr = self.optimizer.param_groups[0].get("lr")

@@ -26,7 +26,13 @@ def describe(
     """The manifest of a run as plain JSON values."""
     parameters = list(model.parameters())
     return {
-        "recorder": {"version": _version("spikeview"), "torch": torch.__version__, "python": platform.python_version()},
+        "recorder": {
+            "version": _version("spikeview"),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": _version("numpy"),
+            "pyarrow": _version("pyarrow"),
+        },
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "model": {
             "class": type(model).__name__,

@@ -32,9 +32,10 @@ class FlightRecorder:
 
     `optimizer` is one optimizer or a dict of named ones; then `scheduler` and `max_norm` may be dicts as well.
     `max_norm` is what `t.clip_grad_norm_()` clips to. `deep_every` is the cadence of deep rows: "auto" keeps their
-    measured cost within `overhead_budget`, a number fixes it, 0 turns them off. `capacity` rows at most wait on a
-    device before they are copied, and the gradient norms of so many are held for a trigger to write out. `config` is
-    kept in the manifest. `triggers` replaces the default ones (see `recorder.trigger.default`).
+    measured cost within `overhead_budget`, a number fixes it, 0 turns them off; `deep_parameters` names the parameters
+    that a deep row looks at, by patterns such as "blocks.3.*". `capacity` rows at most wait on a device before they are
+    copied, and the gradient norms of so many are held for a trigger to write out. `config` is kept in the manifest.
+    `triggers` replaces the default ones (see `recorder.trigger.default`).
 
     The run is ended by the recorder only where it is asked to: `on_nonfinite="raise"` raises `NonFiniteError` after
     the row with a non-finite loss or gradient is written; `fail_on_skip_rate` raises `SkipRateExceeded` where the
@@ -55,6 +56,7 @@ class FlightRecorder:
         max_norm: float | Mapping[str, float | None] | None = None,
         resume: bool = False,
         deep_every: int | str = "auto",
+        deep_parameters: Sequence[str] = (),
         overhead_budget: float = 0.01,
         capacity: int = 64,
         config: Mapping[str, Any] | None = None,
@@ -91,6 +93,7 @@ class FlightRecorder:
                 scaler=self._scaler,
                 scheduler=schedulers.get(name),
                 max_norm=limits.get(name),
+                deep_parameters=tuple(deep_parameters),
                 guard=self.guard,
                 again=self._again,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,13 @@ from recorder.readings import Numbers
 
 @dataclass(slots=True)
 class Layers:
-    """Readings of one deep row: gradients [P], over parameters that have one, and movement [Q], over all."""
+    """Readings of one deep row: gradients [P], over chosen parameters that have one, and movement [Q], over all chosen.
+
+    `places` are the indices of the P among `gradient.parameters`.
+    """
 
     gradient: GradientNorms
+    places: Sequence[int]
     absmax: Tensor
     nonfinite: Tensor
     moving: Sequence[Parameter] = ()
@@ -46,9 +50,9 @@ class Layers:
         """Rows of the layers table, one a parameter. `scale` is what the gradients were still multiplied by."""
         factor = 1.0 / (scale or 1.0)
         table: dict[str, dict[str, Any]] = {}
-        for index, parameter in enumerate(self.gradient.parameters):
-            table[parameter.name] = {
-                "grad_norm": float(numbers["norms"][index]) * factor,
+        for index, place in enumerate(self.places):
+            table[self.gradient.parameters[place].name] = {
+                "grad_norm": float(numbers["norms"][place]) * factor,
                 "grad_absmax": float(numbers["layers_absmax"][index]) * factor,
                 "grad_nonfinite": int(numbers["layers_nonfinite"][index]),
             }
@@ -61,12 +65,14 @@ class Layers:
 
 
 @torch.no_grad()
-def layer_gradients(gradient: GradientNorms) -> Layers:
-    """Largest magnitude and count of non-finite numbers of every gradient, while it is unclipped."""
-    values = [values_of(p.tensor.grad) for p in gradient.parameters if p.tensor.grad is not None]
+def layer_gradients(gradient: GradientNorms, chosen: Callable[[Parameter], bool]) -> Layers:
+    """Largest magnitude and count of non-finite numbers of the chosen gradients, while they are unclipped."""
+    places = [index for index, parameter in enumerate(gradient.parameters) if chosen(parameter)]
+    gradients = [gradient.parameters[index].tensor.grad for index in places]
+    values = [values_of(g) for g in gradients if g is not None]
     if not values:
-        return Layers(gradient, torch.zeros(0), torch.zeros(0))
+        return Layers(gradient, [], torch.zeros(0), torch.zeros(0))
     device = gradient.norms.device
     absmax = [n.to(device, torch.float64) for n in torch._foreach_norm(values, float("inf"))]
     nonfinite = [(~torch.isfinite(v)).sum().to(device) for v in values]
-    return Layers(gradient, torch.stack(absmax), torch.stack(nonfinite))
+    return Layers(gradient, places, torch.stack(absmax), torch.stack(nonfinite))

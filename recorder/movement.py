@@ -82,7 +82,9 @@ class Movement:
             vectors = [self._change, self._before] + [self._gradient.to(self._computed)] * self._has_gradient
             stacked = torch.stack(vectors)
             products = stacked @ stacked.T
-            return products.flatten()[[0, 4, 2, 8] if self._has_gradient else [0, 3]]
+            # A list as an index would be copied to the device, and the host would wait for it.
+            places = ((0, 0), (1, 1), (0, 2), (2, 2))[: 4 if self._has_gradient else 2]
+            return torch.stack([products[place] for place in places])
         measured = [self._square(self._change), self._square(self._before)]
         if self._has_gradient:
             gradient = self._gradient.to(self._computed)

@@ -186,9 +186,8 @@ def loss_quantiles(per_example: Tensor) -> Tensor:
     """
     flat = per_example.detach().flatten()
     flat = flat if flat.dtype is torch.float64 else flat.float()
-    ranks = torch.tensor([0.5, 0.99], dtype=flat.dtype, device=flat.device)
     sample = flat[:: -(-flat.numel() // _LONG)]
-    return torch.cat([torch.quantile(sample, ranks), flat.max()[None]])
+    return torch.stack([torch.quantile(sample, 0.5), torch.quantile(sample, 0.99), flat.max()])
 
 
 def absmax(tensors: Iterable[Tensor]) -> Tensor | None:

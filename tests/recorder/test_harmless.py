@@ -227,13 +227,16 @@ for step in range(5):
     if step == 3 and sys.argv[2] == "kill":
         import os, signal
         os.kill(os.getpid(), signal.SIGKILL)
+    if step == 3 and sys.argv[2] == "terminate":
+        import os, signal
+        os.kill(os.getpid(), signal.SIGTERM)
     if step == 3 and sys.argv[2] == "interrupt":
         import os, signal
         os.kill(os.getpid(), signal.SIGINT)
 """
 
 
-@pytest.mark.parametrize("ending", ["exit", "raise", "kill", "interrupt"])
+@pytest.mark.parametrize("ending", ["exit", "raise", "kill", "terminate", "interrupt"])
 def test_a_process_that_ends_without_close_leaves_every_row(record: Any, ending: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOOP, str(record.path), ending], capture_output=True, text=True, check=False
@@ -241,3 +244,40 @@ def test_a_process_that_ends_without_close_leaves_every_row(record: Any, ending:
     assert done.returncode != 0
     assert [row["batch_id"] for row in record.rows()] == ["0", "1", "2", "3"]
     assert all(row["executed"] for row in record.rows())
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_data_loader_workers_leave_the_run_alone(record: Any, start: str) -> None:
+    """Forked workers inherit the open journal; they neither write to it nor close it."""
+    data = torch.utils.data.TensorDataset(torch.randn(24, 4))
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with record(model, optimizer) as recorder:
+        for _ in range(2):
+            loader = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2, multiprocessing_context=start)
+            for (x,) in loader:
+                with recorder.transition() as t:
+                    loss = model(x).square().mean()
+                    t.observe_loss(loss)
+                    loss.backward()
+                    optimizer.step()
+    assert record.column("row") == list(range(6))
+    assert record.column("executed_n") == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_exception_of_a_worker_is_an_event_of_the_run(record: Any) -> None:
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def loop() -> None:
+        with record(model, optimizer) as recorder:
+            with recorder.transition():
+                pass
+            raise RuntimeError("Caught ValueError in DataLoader worker process 0")
+
+    with pytest.raises(RuntimeError, match="DataLoader worker"):
+        loop()
+    [event] = record.events("exception")
+    assert "DataLoader worker process 0" in event["text"]
+    assert record.column("row") == [0]

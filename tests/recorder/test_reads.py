@@ -72,3 +72,29 @@ def test_asking_for_executed_after_a_fused_step_is_the_one_read(record: Any, mlp
     with record(model, optimizer, scaler=scaler) as recorder:
         count = reads_of_a_loop(recorder, model, optimizer, scaler, batches)
     assert count == 0
+
+
+@pytest.mark.cuda
+def test_a_transition_on_a_gpu_never_synchronises(record: Any) -> None:
+    """CUDA itself is told to raise on any synchronisation while the recorder's own code runs."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    x = torch.randn(32, 64, device="cuda")
+    with record(model, optimizer, max_norm=1.0, deep_every=4, capacity=64) as recorder:
+        for index in range(10):
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                with recorder.transition(batch_id=index) as t:
+                    optimizer.zero_grad()
+                    t.observe_inputs(x)
+                    loss = model(x).square().mean()
+                    t.observe_loss(loss)
+                    loss.backward()
+                    t.clip_grad_norm_()
+                    optimizer.step()
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+    assert record.column("executed_n") == list(range(1, 11))
+    assert record.events("recorder_fault") == []

@@ -219,3 +219,40 @@ def test_a_disabled_scaler_has_no_scale(record: Any, device: str) -> None:
     assert row["loss_scale"] is None
     assert row["executed"] is True
     assert row["attempted_n"] == 1
+
+
+def test_a_scale_without_a_floor_executes_an_infinite_update(record: Any, device: str) -> None:
+    """At the smallest scale a healthy gradient unscales to Inf with found_inf 0, and the step executes."""
+    model = torch.nn.Linear(1, 1, bias=False).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = scaler_for(device, init_scale=2.8e-45)
+    with record(model, optimizer, scaler=scaler) as recorder, recorder.transition() as t:
+        loss = model(torch.ones(1, 1, device=device)).sum()
+        t.observe_loss(loss)
+        scaler.scale(loss).backward()
+        model.weight.grad.fill_(1.0)
+        t.clip_grad_norm_()
+        scaler.step(optimizer)
+        scaler.update()
+    row = record.rows()[0]
+    assert row["executed"] is True
+    assert row["loss_scale"] == pytest.approx(2.8e-45, rel=0.01)
+    assert row["grad_nonfinite_params"] == 1
+    assert row["update_norm"] == math.inf
+
+
+def test_a_scale_that_falls_without_a_skip_is_no_skip(record: Any, device: str) -> None:
+    """`update(new_scale)` lowers the scale by the loop's own wish."""
+    model = torch.nn.Linear(2, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = scaler_for(device)
+    with record(model, optimizer, scaler=scaler) as recorder:
+        for _ in range(3):
+            with recorder.transition():
+                optimizer.zero_grad()
+                scaler.scale(model(torch.ones(1, 2, device=device)).sum()).backward()
+                scaler.step(optimizer)
+                scaler.update(1024.0)
+    assert record.column("executed") == [True] * 3
+    assert record.column("skip_reason") == [None] * 3
+    assert record.column("loss_scale") == [65536, 1024, 1024]

@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch.nn.functional import mse_loss
 
+from recorder.store import read_run
+
 
 class Users(torch.optim.Optimizer):
     """An optimizer of the user's own: sign descent."""
@@ -165,8 +167,6 @@ def test_a_gradient_of_zero_is_not_the_same_as_none(record: Any, set_to_none: bo
                     model.bias.grad = torch.ones(2)
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=set_to_none)
-    from recorder.store import read_run
-
     layers = read_run(record.path).layers.to_pylist()
     bias = next(layer for layer in layers if layer["row"] == 1 and layer["name"] == "bias")
     if set_to_none:
@@ -192,8 +192,6 @@ def test_layers_table_of_a_deep_row(record: Any) -> None:
                     gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
                 t.clip_grad_norm_()
                 optimizer.step()
-    from recorder.store import read_run
-
     layers = read_run(record.path).layers.to_pylist()
     assert sorted({layer["row"] for layer in layers}) == [0, 2]
     for layer in layers[:4]:
@@ -204,3 +202,35 @@ def test_layers_table_of_a_deep_row(record: Any) -> None:
         assert layer["param_norm"] == pytest.approx(float(theta.norm()), rel=1e-6)
     rows = record.rows()
     assert [row["activation_absmax"] is None for row in rows] == [False, True, False]
+
+
+def test_a_deep_row_may_look_at_chosen_parameters_only(record: Any) -> None:
+    torch.manual_seed(5)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with record(model, optimizer, deep_every=1, deep_parameters=["2.*"]) as recorder, recorder.transition():
+        before = model[2].weight.detach().clone()
+        model(torch.ones(2, 4)).square().sum().backward()
+        gradient = model[2].weight.grad.clone()
+        optimizer.step()
+    layers = {layer["name"]: layer for layer in read_run(record.path).layers.to_pylist()}
+    assert sorted(layers) == ["2.bias", "2.weight"]
+    assert layers["2.weight"]["grad_norm"] == pytest.approx(float(gradient.norm()), rel=1e-6)
+    assert layers["2.weight"]["update_ratio"] == pytest.approx(float(0.1 * gradient.norm() / before.norm()), rel=1e-5)
+    assert record.rows()[0]["update_kind"] == "exact"
+
+
+def test_the_automatic_cadence_is_told_in_the_manifest(record: Any) -> None:
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with record(model, optimizer, overhead_budget=0.5) as recorder:
+        for _ in range(20):
+            with recorder.transition():
+                model(torch.ones(2, 64)).square().sum().backward()
+                optimizer.step()
+    chosen = read_run(record.path).manifest["deep"]
+    assert chosen["mode"] == "auto"
+    assert chosen["every"] >= 1
+    assert chosen["cost_seconds"] > 0
+    assert chosen["budget"] == 0.5
+    assert record.rows()[0]["activation_absmax"] is not None
