@@ -38,6 +38,14 @@ def test_distances_are_signed(value: float, text: str) -> None:
     assert mads(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(2.2139, "2.21"), (0.00452, "0.00452"), (3.892e9, "3.89e+09"), (1234.5, "1234"), (65536.0, "65536")],
+)
+def test_fewer_digits_are_for_columns_of_numbers(value: float, text: str) -> None:
+    assert number(value, digits=3) == text
+
+
 def test_nonfinite_numbers_are_words_in_json_at_any_depth() -> None:
     assert plain({"a": [float("nan"), {"b": float("-inf")}], 1: 2.5}) == {"a": ["nan", {"b": "-inf"}], "1": 2.5}
 

@@ -27,7 +27,7 @@ def loaded_by(statement: str) -> set[str]:
         ("import recorder.schema, recorder.store", TORCH | QT | DRAWING | {"spikeview"}),
         ("import spikeview.cli", TORCH | QT | DRAWING),
         ("import spikeview.report", TORCH | QT),
-        ("import spikeview.ui.app", TORCH),
+        ("import spikeview.cli, spikeview.ui.app", TORCH | DRAWING | {"scipy", "rich"}),
     ],
 )
 def test_import_does_not_load(statement: str, barred: set[str]) -> None:

@@ -77,12 +77,12 @@ def baseline(track: Track, scale: Scale) -> Baseline:
 
 def _trailing_median(values: Floats, width: int) -> Floats:
     """[n + 1]: at k the median of the last `width` of the first k values, NaN at 0."""
-    # imported here: it costs a third of a second, which the window would spend before its first paint
-    from scipy.ndimage import median_filter
-
     count = len(values)
     medians = np.full(count + 1, np.nan)
     if count >= width:
+        # imported here: it takes a third of a second, which the window would spend before its first paint
+        from scipy.ndimage import median_filter
+
         medians[width:] = median_filter(values, size=width, origin=width // 2)[width - 1 :]
     seen: list[float] = []
     for k, value in enumerate(values[: width - 1].tolist(), start=1):

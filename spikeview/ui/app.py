@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QEventLoop
+from PySide6.QtCore import QEventLoop, QSize
 from PySide6.QtWidgets import QApplication
 
 from spikeview.ui.theme import THEMES
 from spikeview.ui.window import Window
 
 ThemeName = Literal["dark", "light"]
+SIZE = QSize(1440, 900)
+FRAME = QSize(16, 48)  # of a window manager, which is known only once it is drawn
 
 
 def view(path: str | None, theme: ThemeName | None = None) -> int:
@@ -24,7 +26,7 @@ def view(path: str | None, theme: ThemeName | None = None) -> int:
     app = _application(sys.argv[:1])
     window = Window(None if theme is None else THEMES[theme])
     window.session.opened.connect(window.remember_run)
-    window.resize(1440, 900)
+    window.resize(SIZE.boundedTo(window.screen().availableSize() - FRAME))
     if path is not None:
         window.session.open(path)
     window.show()

@@ -16,51 +16,40 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from spikeview.analysis.incident import Observation
-from spikeview.format import mads, number, plural
-from spikeview.report.series import skipped
+from spikeview.analysis.clocks import skipped_or_declined
+from spikeview.format import label, plural
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.ui.fonts import scaled
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, draw
-from spikeview.ui.values import severity_role, short, step_label
+from spikeview.ui.values import severity_role, step_label, told
 
 Index = QModelIndex | QPersistentModelIndex
 LINE = 16
 GAP = 8
-REASONS = {"skipped": "step skipped", "not_moved": "nothing moved"}
 
 
 def card(diagnosed: Diagnosed) -> list[list[Span]]:
     """Where, how long; what left first and how far; what followed."""
     incident, run = diagnosed.incident, diagnosed.view.run
     first = incident.first_bad
+    name, how = told(first)
     rows = incident.last - first.position + 1
     where = [
         Span(f"step {step_label(run, first.position)}", "text", bold=True),
         Span(f" {incident.persistence}, {plural(rows, 'row')}"),
     ]
-    how = f"{mads(first.deviation)} MAD" if first.deviation is not None else _reason(first)
     ahead = max((lead.rows_ahead for lead in incident.lead), default=0)
-    what = [
-        Span("first "),
-        Span(short(first.signal), "text"),
-        Span(f" {how}"),
-        Span(f" · lead {ahead}" if ahead else ""),
-    ]
+    what = [Span("first "), Span(name, "text"), Span(f" {how}")]
     later = [
-        short(name)
+        label(name)
         for name in dict.fromkeys(each.signal for each in incident.observations)
         if name not in (first.signal, "executed")
     ]
-    skips = int(skipped(run)[first.position : incident.last + 1].sum())
+    skips = int(skipped_or_declined(run)[first.position : incident.last + 1].sum())
     later += [plural(skips, "skip")] if skips else []
-    return [where, what, [Span("then " + ", ".join(later))]] if later else [where, what]
-
-
-def _reason(first: Observation) -> str:
-    """`NaN`, `Inf`, or in words."""
-    return number(first.value) if first.reason == "nonfinite" else REASONS.get(first.reason, first.reason)
+    rest = [f"lead {ahead}"] * bool(ahead) + ["then " + ", ".join(later)] * bool(later)
+    return [where, what, [Span(" · ".join(rest))]] if rest else [where, what]
 
 
 class IncidentModel(QAbstractListModel):

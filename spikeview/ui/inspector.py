@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from spikeview.format import plural
 from spikeview.ui.chain import Chain
 from spikeview.ui.column import Column
 from spikeview.ui.fonts import scaled
-from spikeview.ui.labels import heading, muted
+from spikeview.ui.headline import chain_of_three, verdict
+from spikeview.ui.labels import ElidedLine, heading, muted
 from spikeview.ui.neighbours import Neighbours
 from spikeview.ui.session import Session
-from spikeview.ui.spans import Span, html
 from spikeview.ui.triage import Triage
-from spikeview.ui.values import cell, step_label
 
 WIDTH = 390
 
@@ -32,21 +31,25 @@ class Inspector(Column):
         self._title.setFixedSize(scaled(WIDTH) - 34, scaled(22))
         self._heading.setFixedSize(scaled(WIDTH) - 34, scaled(14))
         self._title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._observed = ElidedLine([], session, inside)
         self._chain = Chain(session, inside)
         self._neighbours = Neighbours(session, inside)
         self._triage_heading = heading("Triage", inside)
         self._none = muted("", inside)
         self._triage = Triage(session, inside)
-        column.setSpacing(6)
-        parts: list[QWidget] = [
-            self._heading,
-            self._title,
-            self._chain,
-            heading("Neighbours", inside),
-            self._neighbours,
-        ]
-        for part in [*parts, self._triage_heading, self._none, self._triage]:
-            column.addWidget(part)
+        column.setSpacing(5)
+        around = heading("Neighbours", inside)
+        head = QVBoxLayout()
+        head.setSpacing(1)
+        for part in (self._heading, self._title, self._observed):
+            head.addWidget(part)
+        column.addLayout(head)
+        column.addSpacing(scaled(3))
+        column.addWidget(self._chain)
+        for title, parts in ((around, [self._neighbours]), (self._triage_heading, [self._none, self._triage])):
+            column.addSpacing(scaled(4))
+            for part in (title, *parts):
+                column.addWidget(part)
         column.addStretch(1)
         session.cursor_changed.connect(self._show_transition)
         session.incident_changed.connect(self._show_triage)
@@ -61,7 +64,8 @@ class Inspector(Column):
     def _show_transition(self) -> None:
         session = self._session
         self._heading.setText(self._what().upper())
-        self._title.setText(self._chain_of_three())
+        self._title.setText(chain_of_three(session))
+        self._observed.show_spans(verdict(session))
         self._chain.show_row(session.view, session.inspected)
         self._neighbours.show_around(session.inspected)
 
@@ -72,29 +76,7 @@ class Inspector(Column):
             return "Transition"
         chosen = self._session.selected
         own = chosen is not None and chosen.transition == chosen.incident.first_bad.position
-        return "The transition of the first bad update" if own else "The transition before the first bad observation"
-
-    def _chain_of_three(self) -> str:
-        """`8,219 → θ 8,220 → loss 8,220`, then that loss and how far it is from its baseline."""
-        session, theme = self._session, self._session.theme
-        run = session.run
-        before = "start" if session.cursor < 0 else step_label(run, session.cursor)
-        if session.observed is None:
-            spans = [Span(f"{before} → ", "text", bold=True), Span("the recording ends here")]
-            return html(spans, theme)
-        after = step_label(run, session.observed)
-        loss = cell(session.view, "loss", session.observed)
-        size = scaled(14)
-        head = (
-            html([Span(f"{before} → θ", "text", bold=True)], theme)
-            + f"<sub>{html([Span(after, 'text', bold=True)], theme)}</sub>"
-        )
-        head += html([Span(f" → loss {after}", "text", bold=True)], theme)
-        told = [
-            Span("   " + loss.text, loss.role if loss.role != "text" else "muted"),
-            Span(f", {loss.away}" if loss.away else ""),
-        ]
-        return f'<span style="font-size:{size}px">{head}</span>&nbsp;&nbsp;{html(told, theme)}'
+        return "Transition of the first bad update" if own else "Transition before the first bad observation"
 
     def _show_triage(self) -> None:
         session = self._session

@@ -35,9 +35,15 @@ class ElidedLine(QWidget):
 
     def __init__(self, spans: Sequence[Span], session: Session, parent: QWidget) -> None:
         super().__init__(parent)
-        self._spans, self._session = spans, session
+        self._session = session
         self.setFixedHeight(scaled(16))
+        self.show_spans(spans)
+
+    def show_spans(self, spans: Sequence[Span]) -> None:
+        """Take the place of what it said before."""
+        self._spans = spans
         self.setAccessibleName("".join(span.text for span in spans))
+        self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

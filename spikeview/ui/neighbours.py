@@ -8,26 +8,24 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
+from spikeview import format
 from spikeview.rules.diagnosis import View
-from spikeview.run import Kind, Run
 from spikeview.ui.fonts import fixed_font, scaled
 from spikeview.ui.session import Session
-from spikeview.ui.values import NONE, NOT_RECORDED, Cell, cell, step_label
+from spikeview.ui.values import Cell, cell, step_label
 
 Index = QModelIndex | QPersistentModelIndex
+Reader = Callable[[View, int, bool], Cell]
 AROUND = 3
 SIZE = 11
 CLOCKS = ("attempted_n", "executed_n", "scheduled_n")
 
 
-def clocks(view: View, position: int) -> Cell:
+def clocks(view: View, position: int, narrow: bool = True) -> Cell:
     """`8220/8219/8220`; of long counts only the digits in which they differ, and those after."""
     run = view.run
-    counts = [
-        f"{int(run.values(name)[position])}" if run.recorded(name)[position] else _absent(run, name, position)
-        for name in CLOCKS
-    ]
-    if max(map(len, counts)) > 5 and len({len(text) for text in counts}) == 1:
+    counts = [str(format.cell(run, name, position)["text"]) for name in CLOCKS]
+    if narrow and max(map(len, counts)) > 5 and len({len(text) for text in counts}) == 1:
         same = next((at for at, digits in enumerate(zip(*counts, strict=True)) if len(set(digits)) > 1), len(counts[0]))
         cut = min(same, len(counts[0]) - 4)
         counts = ["…" + text[cut:] if at == 0 else text[cut:] for at, text in enumerate(counts)]
@@ -35,26 +33,17 @@ def clocks(view: View, position: int) -> Cell:
     return Cell("/".join(counts), "warn" if executed and run.values("attempted")[position] else "text")
 
 
-def _absent(run: Run, name: str, position: int) -> str:
-    return NONE if run.kind(name)[position] == Kind.NOT_APPLICABLE else NOT_RECORDED
-
-
-def step(view: View, position: int) -> Cell:
+def step(view: View, position: int, narrow: bool = True) -> Cell:
     """Without thousands apart, as in a dump."""
     return Cell(step_label(view.run, position).replace(",", ""))
 
 
-def column(name: str) -> Callable[[View, int], Cell]:
-    """A reader of one column, with a dash where it does not apply."""
-
-    def read(view: View, position: int) -> Cell:
-        found = cell(view, name, position)
-        return Cell(NONE, "muted", found.baseline) if found.text == "n/a" else found
-
-    return read
+def column(name: str) -> Reader:
+    """A reader of one column."""
+    return lambda view, position, narrow: cell(view, name, position, narrow)
 
 
-COLUMNS: tuple[tuple[str, str, Callable[[View, int], Cell]], ...] = (
+COLUMNS: tuple[tuple[str, str, Reader], ...] = (
     # head, hint, reader
     ("step", "the loop's own step", step),
     ("loss", "raw loss", column("loss")),
@@ -83,7 +72,7 @@ class NeighbourModel(QAbstractTableModel):
         if not same:
             self.beginResetModel()
         self.positions = positions
-        self.cells = [[read(self._session.view, at) for _, _, read in COLUMNS] for at in positions]
+        self.cells = [[read(self._session.view, at, True) for _, _, read in COLUMNS] for at in positions]
         if same:
             self.dataChanged.emit(self.index(0, 0), self.index(len(positions) - 1, len(COLUMNS) - 1))
         else:
@@ -114,7 +103,8 @@ class NeighbourModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ForegroundRole:
             return theme[found.role]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{found.text}  {found.away}".strip()
+            found = COLUMNS[index.column()][2](self._session.view, position, False)
+            return ", ".join(part for part in (found.text, found.away, found.band and f"baseline {found.band}") if part)
         return found.text
 
 
@@ -154,7 +144,7 @@ class Neighbours(QTableView):
         self._share_width()
 
     def _share_width(self) -> None:
-        """To every column what its text needs, and what is left equally."""
+        """To every column what its text needs; what is left over, or short, is shared equally."""
         measure = self.fontMetrics()
         head = self.horizontalHeader().fontMetrics()
         needed = []
@@ -162,10 +152,10 @@ class Neighbours(QTableView):
             texts = [cells[column].text for cells in self._model.cells]
             widths = [measure.horizontalAdvance(text) for text in texts]
             needed.append(max(head.horizontalAdvance(name), *widths, 0) + 4)
-        spare = max(0, self.viewport().width() - sum(needed))
+        each = (self.viewport().width() - sum(needed)) // len(needed)
         for column, width in enumerate(needed):
-            if self.columnWidth(column) != width + spare // len(needed):
-                self.setColumnWidth(column, width + spare // len(needed))
+            if self.columnWidth(column) != width + each:
+                self.setColumnWidth(column, width + each)
 
     def _on_clicked(self, index: QModelIndex) -> None:
         self._session.move(self._model.positions[index.row()] - self._session.cursor)

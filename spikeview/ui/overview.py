@@ -1,4 +1,4 @@
-"""The whole run in a strip: its loss, incidents, resumes and checkpoints, and which part is in sight."""
+"""The whole run in a strip: its loss, incidents, resumes, and which part is in sight."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Overview(QWidget):
         segments = self.session.run.values("segment")
         pen = QPen(self.session.theme["muted"], 1)
         pen.setDashPattern([2, 2])
-        painter.setFont(fixed_font(9.5))
+        painter.setFont(fixed_font(11))
         painter.setPen(pen)
         for position in (np.flatnonzero(np.diff(segments)) + 1).tolist():
             x = round(across.pixel(position)) + 0.5

@@ -181,14 +181,13 @@ class Session(QObject):
         self.cursor_changed.emit()
 
     def step_incident(self, by: int) -> None:
-        """The next (1) or previous (-1) incident; stays at the ends."""
+        """The next (1) or previous (-1) incident; at the ends back to that one, from wherever the cursor has gone."""
         if not self.incidents:
             self.told.emit("No incident in this run.")
             return
         index = 0 if self.incident is None else self.incident + by
-        if 0 <= index < len(self.incidents):
-            self.select(index)
-        else:
+        self.select(min(max(index, 0), len(self.incidents) - 1))
+        if not 0 <= index < len(self.incidents):
             self.told.emit("This is the last incident." if by > 0 else "This is the first incident.")
 
     def export(self, destination: Path) -> None:

@@ -15,7 +15,6 @@ from spikeview.ui.labels import cleared, heading, muted, placed
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
 
-ORDER = (Outcome.FAILED, Outcome.PASSED, Outcome.CANNOT_TELL, Outcome.NOT_APPLICABLE)
 SIGNS = {
     Outcome.FAILED: Span("✕", "bad", bold=True),
     Outcome.PASSED: Span("✓", "good", bold=True),
@@ -68,11 +67,10 @@ class Summary(Column):
         cleared(self._checks)
         self._checks_heading.setVisible(bool(checks))
         theme, inside = self._session.theme, self.inside
-        for row, check in enumerate(sorted(checks, key=lambda check: ORDER.index(check.outcome))):
-            failed = check.outcome == Outcome.FAILED
-            spans = [Span(check.title, "text" if failed else "muted"), Span(f" {check.evidence}" if failed else "")]
-            if check.outcome == Outcome.CANNOT_TELL:
-                spans = [Span(check.title + ": not recorded")]
+        for row, check in enumerate(sorted(checks, key=lambda check: list(Outcome).index(check.outcome))):
+            tells = check.outcome in (Outcome.FAILED, Outcome.CANNOT_TELL) and check.evidence
+            title = Span(check.title, "text" if check.outcome == Outcome.FAILED else "muted")
+            spans = [title, Span(f" · {check.evidence}" if tells else "")]
             sign, text = QLabel(html([SIGNS[check.outcome]], theme), inside), QLabel(html(spans, theme), inside)
             sign.setAccessibleName(check.outcome.replace("_", " "))
             text.setWordWrap(True)

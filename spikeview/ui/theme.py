@@ -89,7 +89,7 @@ def stylesheet(theme: Theme) -> str:
     colour = {role: pair[theme._index] for role, pair in COLOURS.items()}
     size = base_size()
     return _SHEET.format(
-        **colour, size=size, small=round(size * 0.86), medium=round(size * 1.1), large=round(size * 1.4)
+        **colour, size=size, small=round(size * 0.92), medium=round(size * 1.1), large=round(size * 1.4)
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.incident import Incident, Observation
 from spikeview.report import figures
-from spikeview.report.series import PIXELS, isolated, one_per_pixel, skipped, thinned
+from spikeview.report.series import PIXELS, isolated, one_per_pixel, thinned
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, View
 from spikeview.run import Run
 
@@ -90,7 +91,7 @@ def test_accumulating_and_gated_rows_are_not_called_skipped(run_of: Callable[...
             "skip_reason": [None, "accumulating", "gated", "amp_overflow", "nonfinite_loss"],
         }
     )
-    assert list(skipped(run)) == [False, False, False, True, True]
+    assert list(skipped_or_declined(run)) == [False, False, False, True, True]
 
 
 def test_steps_that_go_back_are_drawn_along_rows(run_of: Callable[..., Run]) -> None:

@@ -51,7 +51,7 @@ def baseline_of(run: Run, name: str, rows: int = 64) -> Baseline:
     return Baseline(full, full - spread, full + spread, deviation)
 
 
-SIGNALS = ("loss", "grad_norm", "top_group_share", "clip_coef", "loss_scale", "lr", "update_ratio", "update_cosine")
+SIGNALS = ("loss", "grad_norm", "update_ratio", "update_cosine")
 
 
 def view_of(run: Run) -> View:
@@ -59,7 +59,6 @@ def view_of(run: Run) -> View:
 
 
 FINDINGS = (
-    Finding("loss_nonfinite", "Loss non-finite", Verdict.RULED_OUT, "finite on all rows", "inputs"),
     Finding(
         "ordinary_grad_abnormal_update",
         "Ordinary gradient, abnormal update ratio or cosine",
@@ -83,11 +82,12 @@ FINDINGS = (
         "rows 8226, 8227, 8229",
         "AMP skipping on non-finite gradients",
     ),
-    Finding("no_attempt", "No optimizer attempt", Verdict.RULED_OUT, "attempted on all rows", ""),
-    Finding("executed_not_moved", "Executed, nothing moved", Verdict.RULED_OUT, "ratio ≥ 1e-3", ""),
     Finding(
         "loss_spike_clean_transition", "Loss spike, clean transition", Verdict.CANNOT_TELL, "", "", (), ("batch_id",)
     ),
+    Finding("loss_nonfinite", "Loss non-finite", Verdict.RULED_OUT, "finite on all rows", "inputs"),
+    Finding("no_attempt", "No optimizer attempt", Verdict.RULED_OUT, "attempted on all rows", ""),
+    Finding("executed_not_moved", "Executed, nothing moved", Verdict.RULED_OUT, "ratio ≥ 1e-3", ""),
 )
 CHECKS = (
     CheckResult("skip_rate", "skip rate", Outcome.PASSED, "0.03 % of attempts"),
@@ -106,7 +106,9 @@ def incident_at(
     reason = "outlier" if deviation is not None and np.isfinite(deviation) else "nonfinite"
     first = Observation(position, signal, value, reason, deviation if reason == "outlier" else None)
     others = tuple(
-        Observation(position + 1, name, 0.0, "outlier", 9.0) for name in ("grad_norm", "loss") if name != signal
+        Observation(position + 1, name, float(view.run.values(name)[position + 1]), "outlier", 9.0)
+        for name in ("loss", "grad_norm")
+        if name != signal
     )
     lead = () if signal == "loss" else (Lead(signal, position, 1),)
     incident = Incident((first, *others), position - 1 if position else None, last, severity, "transient", lead)

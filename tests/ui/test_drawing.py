@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QFontInfo, QImage, QPainter
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from spikeview.rules.diagnosis import Diagnosis
 from spikeview.ui.column import Column
+from spikeview.ui.fonts import scaled
 from spikeview.ui.foot import Foot
 from spikeview.ui.opening import opened
 from spikeview.ui.plot.marks import INF_MARK, LOW_MARK, MARKS, NAN_MARK, SKIPPED_MARK, Mark, draw_mark, lanes
@@ -160,6 +162,45 @@ def test_nothing_is_cut_or_overlaps(window: Window, qtbot: QtBot, size: tuple[in
         assert all(a.geometry().right() < b.x() for a, b in pairwise(parts))
     table = window.inspector._neighbours
     assert sum(table.columnWidth(column) for column in range(7)) <= table.viewport().width()
+
+
+@pytest.mark.parametrize("sample", [name for name in SAMPLES if name != "healthy"])
+def test_the_first_matched_finding_is_seen_without_scrolling(window: Window, qtbot: QtBot, sample: str) -> None:
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.session.opened):
+        window.session.open(f"sample_runs/{sample}")
+    column = window.inspector
+    qtbot.waitUntil(lambda: _needed(column) == column.inside.minimumHeight())
+    first = next(label for label in column._triage.findChildren(QLabel) if "look at: " in label.text())
+    qtbot.waitUntil(lambda: first.height() >= first.heightForWidth(first.width()))
+    assert first.mapTo(column.viewport(), first.rect().bottomLeft()).y() < column.viewport().height()
+
+
+def test_coinciding_clocks_are_told_apart_by_colour_and_by_shape(show: Show) -> None:
+    """Attempted is seen whole and scheduled in dashes, though both are the same number ahead."""
+    rows = 60
+    executed = np.arange(rows) != 20
+    counts = {"attempted_n": np.arange(1, rows + 1), "scheduled_n": np.arange(1, rows + 1)}
+    window = show(diagnosis_of(loss=np.ones(rows), executed=executed, executed_n=np.cumsum(executed), **counts))
+    widget = window.plots.panels["clocks"]
+    image = widget.grab().toImage()
+    left, right = (round(widget.across.pixel(row)) for row in (30, 50))
+
+    def columns_with(role: str) -> int:
+        colour = DARK[role].name()
+        upright = range(scaled(26), image.height())
+        return sum(any(image.pixelColor(x, y).name() == colour for y in upright) for x in range(left, right))
+
+    assert columns_with("attempted") == right - left
+    assert 0.3 < columns_with("scheduled") / (right - left) < 0.8
+
+
+def test_no_text_is_smaller_than_eleven_pixels(show: Show) -> None:
+    window = show(made_runs.drawn(2_000))
+    shown = [widget for widget in window.findChildren(QWidget) if widget.isVisible()]
+    assert min(QFontInfo(widget.font()).pixelSize() for widget in shown) >= 11
+    marked = [label.text() for label in window.findChildren(QLabel)]
+    assert all(int(size) >= 11 for text in marked for size in re.findall(r"font-size:(\d+)px[^>]*>[^&<]", text))
 
 
 def test_the_left_column_folds_first(window: Window) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtGui import QDropEvent, QTextDocument
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit
 from pytestqt.qtbot import QtBot
 
@@ -33,6 +33,13 @@ def inspected(window: Window) -> dict[str, str]:
     return {label.accessibleName(): label.text() for label in chain if label.accessibleName()}
 
 
+def headline(window: Window) -> tuple[str, str]:
+    """The two lines above the chain, without their markup."""
+    text = QTextDocument()
+    text.setHtml(window.inspector._title.text())
+    return text.toPlainText().replace("\xa0", " "), window.inspector._observed.accessibleName()
+
+
 def click_row(qtbot: QtBot, window: Window, panel: str, row: int) -> None:
     widget = window.plots.panels[panel]
     at = QPoint(round(widget.across.pixel(row)), widget.height() // 2)
@@ -44,7 +51,7 @@ def test_opening_a_run_goes_to_the_transition_before_its_first_bad_observation(o
     window = open_sample("amp_clock_drift")
     assert window.session.incident == 0
     assert (window.session.cursor, window.session.observed) == (1, 2)
-    assert inspected(window)["grad norm"] == "7.555"
+    assert inspected(window)["pre-clip norm"] == "7.555"
     assert window.windowTitle().startswith("amp_clock_drift · step 1")
     cards = window.summary.findChildren(type(window.summary._incidents))[0].model()
     assert cards.rowCount() == 1
@@ -60,7 +67,37 @@ def test_the_failed_check_is_told_with_its_evidence(open_sample: Open) -> None:
 def test_an_update_that_went_wrong_is_inspected_itself(open_sample: Open) -> None:
     window = open_sample("update_against_gradient")
     assert (window.session.cursor, window.session.observed) == (122, 123)
-    assert inspected(window)["cosine"] == "-0.26"
+    assert inspected(window)["cosine"] == "-0.2584"
+
+
+@pytest.mark.parametrize(
+    ("sample", "three", "observed"),
+    [
+        ("amp_clock_drift", "1 → θ2 → loss 2   4.174", "first bad: pre-clip norm Inf"),
+        (
+            "update_against_gradient",
+            "122 → θ123 → loss 123   0.2803, +0.4 MADs",
+            "first bad: cosine -0.2584, -5.8 MADs",
+        ),
+        ("bf16_explosion", "5 → θ6 → loss 6   3.785e+08, +35 MADs", "also pre-clip norm 3.892e+09, +70 MADs"),
+        ("bf16_clipped", "5 → θ6 → loss 6   3.785e+08, +35 MADs", "also pre-clip norm 3.892e+09, +70 MADs"),
+        ("fp16_overflow", "5 → θ6 → loss 6   Inf ▲", "also pre-clip norm Inf"),
+        ("healthy", "599 → the recording ends here", "nothing left its baseline"),
+    ],
+)
+def test_the_headline_names_what_was_first_bad(open_sample: Open, sample: str, three: str, observed: str) -> None:
+    window = open_sample(sample)
+    assert headline(window) == (three, observed)
+
+
+def test_the_headline_follows_the_cursor(qtbot: QtBot, open_sample: Open) -> None:
+    window = open_sample("update_against_gradient")
+    qtbot.keyClick(window, Qt.Key.Key_Right)
+    assert headline(window)[1] == "cosine -0.3817, -6.8 MADs"
+    qtbot.keyClick(window, Qt.Key.Key_Right)
+    assert headline(window)[1] == "nothing left its baseline"
+    qtbot.keyClick(window, Qt.Key.Key_Home)
+    assert headline(window)[1] == "too few rows before it for a baseline"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +129,7 @@ def test_home_and_end_and_the_edges_of_the_run(qtbot: QtBot, open_sample: Open) 
     qtbot.keyClick(window, Qt.Key.Key_Left)
     qtbot.keyClick(window, Qt.Key.Key_Left)
     assert (window.session.cursor, window.session.observed) == (-1, 0)
-    assert inspected(window)["grad norm"] == "2.835"
+    assert inspected(window)["pre-clip norm"] == "2.835"
 
 
 def test_n_and_p_walk_the_incidents(qtbot: QtBot, show: Show) -> None:
@@ -102,11 +139,14 @@ def test_n_and_p_walk_the_incidents(qtbot: QtBot, show: Show) -> None:
     assert (window.session.incident, window.session.cursor) == (1, 8219)
     first, last = window.session.range
     assert first < 8219 < last
-    assert inspected(window)["cosine"] == "-0.38"
+    assert inspected(window)["cosine"] == "-0.3800"
     qtbot.keyClick(window, Qt.Key.Key_N)
     qtbot.keyClick(window, Qt.Key.Key_N)
     assert window.session.incident == 2
     assert window.foot.text == "This is the last incident."
+    qtbot.keyClick(window, Qt.Key.Key_Home)
+    qtbot.keyClick(window, Qt.Key.Key_N)
+    assert (window.session.incident, window.session.cursor) == (2, 11_231)
     qtbot.keyClick(window, Qt.Key.Key_P)
     assert window.session.incident == 1
 
@@ -116,7 +156,7 @@ def test_a_click_on_a_panel_inspects_what_led_to_that_row(qtbot: QtBot, open_sam
     window = open_sample("amp_clock_drift")
     click_row(qtbot, window, panel, 5)
     assert (window.session.cursor, window.session.observed) == (4, 5)
-    assert inspected(window)["grad norm"] == "6.435"
+    assert inspected(window)["pre-clip norm"] == "6.435"
 
 
 def test_a_click_on_a_card_and_on_a_neighbour(qtbot: QtBot, show: Show) -> None:
@@ -327,11 +367,11 @@ def test_each_optimizer_of_a_run_can_be_shown(qtbot: QtBot, show: Show) -> None:
     chooser = window.header.findChild(QComboBox)
     assert chooser is not None
     assert chooser.isVisible()
-    assert inspected(window)["grad norm"] == "2.000"
+    assert inspected(window)["pre-clip norm"] == "2"
     chooser.setFocus()
     qtbot.keyClick(chooser, Qt.Key.Key_Down)
     assert window.session.view.optimizer == "critic"
-    assert inspected(window)["grad norm"] == "7.000"
+    assert inspected(window)["pre-clip norm"] == "7"
     assert len(window.session.run) == 60
 
 

@@ -10,43 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spikeview.analysis.baseline import Baseline
+from spikeview.rules.diagnosis import View
 from spikeview.run import Run
 from spikeview.ui import visible
 from spikeview.ui.facts import facts
 from spikeview.ui.neighbours import clocks
 from spikeview.ui.plot.scale import Across, Steps, Up, fitted, round_values, step_ticks, value_label, value_ticks
-from spikeview.ui.values import cell, compact, role, step_label
+from spikeview.ui.values import Cell, cell, step_label
 from tests.ui import made_runs
-
-
-@pytest.mark.parametrize(
-    ("value", "column", "text"),
-    [
-        (2.2139, "loss", "2.214"),
-        (15.89, "grad_norm", "15.89"),
-        (3.785e8, "loss", "3.8e8"),
-        (0.0417, "loss", "0.0417"),
-        (0.0034, "update_ratio", "3.4e-3"),
-        (0.0777, "update_ratio", "0.0777"),
-        (-0.258, "update_cosine", "-0.26"),
-        (1.0, "update_cosine", "+1.00"),
-        (2.57e-10, "clip_coef", "2.6e-10"),
-        (1.0, "clip_coef", "1.000"),
-        (65536.0, "loss_scale", "65536"),
-        (2.98e-4, "lr", "2.98e-4"),
-        (0.003, "lr", "0.003"),
-        (0.0, "grad_norm", "0"),
-    ],
-)
-def test_numbers_are_short(value: float, column: str, text: str) -> None:
-    assert compact(value, column) == text
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300))
-def test_short_numbers_are_near_the_number(value: float) -> None:
-    text = compact(value)
-    assert len(text) <= 9
-    assert float(text) == pytest.approx(value, rel=0.06, abs=1e-300)
 
 
 def test_the_five_kinds_of_cell_are_told_apart() -> None:
@@ -59,18 +31,32 @@ def test_the_five_kinds_of_cell_are_told_apart() -> None:
         }
     )
     view = made_runs.view_of(run)
-    texts = [cell(view, "loss", position).text for position in range(5)]
-    assert texts == ["1.000", "NaN ◆", "Inf ▲", "-Inf ▲", "ø"]
-    assert cell(view, "update_ratio", 2).text == "ø"
-    assert cell(view, "update_ratio", 3).text == "n/a"
-    assert cell(view, "grad_norm", 0).text == "ø"
+    texts = [cell(view, "loss", position, narrow=True).text for position in range(5)]
+    assert texts == ["1", "NaN ◆", "Inf ▲", "-Inf ▲", "ø"]
+    narrow = [cell(view, "update_ratio", position, narrow=True).text for position in (2, 3)]
+    assert narrow == ["ø", "—"]
+    wide = [cell(view, "update_ratio", position).text for position in (2, 3)]
+    assert wide == ["not recorded", "not applicable"]
+    assert cell(view, "grad_norm", 0).text == "not recorded"
 
 
 @pytest.mark.parametrize(
-    ("deviation", "expected"), [(None, "text"), (2.9, "text"), (-3.1, "warn"), (5.1, "bad"), (-9, "bad")]
+    ("column", "bad_side"), [("loss", 1), ("grad_norm", 1), ("update_ratio", 1), ("update_cosine", -1)]
 )
-def test_colours_follow_the_distance_from_the_baseline(deviation: float | None, expected: str) -> None:
-    assert role(deviation) == expected
+@pytest.mark.parametrize(("mads", "colour"), [(0.5, "text"), (3.5, "warn"), (5.5, "bad"), (1e6, "bad")])
+def test_only_the_bad_side_of_a_signal_is_coloured(column: str, bad_side: int, mads: float, colour: str) -> None:
+    run = made_runs.run_of({column: [0.1] * 4, "executed": [True] * 4})
+    away = np.array([0.0, bad_side * mads, -bad_side * mads, np.nan])
+    flat = np.full(4, 0.1)
+    view = View("optimizer", run, {column: Baseline(flat, flat - 0.01, flat + 0.01, away)})
+    assert [cell(view, column, position).role for position in range(4)] == ["text", colour, "text", "text"]
+
+
+def test_a_value_without_a_baseline_says_nothing_of_one() -> None:
+    view = made_runs.view_of(made_runs.run_of({"loss": [1.0, 1.1], "lr": [0.1, 0.1]}))
+    assert cell(view, "lr", 0) == Cell("0.1000")
+    assert cell(view, "loss", 0).center == "1.050"
+    assert cell(view, "loss", 0).band == "1.050 ± 0.05000"
 
 
 def test_long_clocks_show_the_digits_in_which_they_differ() -> None:
@@ -78,6 +64,7 @@ def test_long_clocks_show_the_digits_in_which_they_differ() -> None:
     view = made_runs.view_of(made_runs.run_of({**columns, "executed": [True, True], "attempted": [True, True]}))
     assert clocks(view, 0).text == "8220/8219/8220"
     assert clocks(view, 1).text == "…8576/8573/8576"
+    assert clocks(view, 1, narrow=False).text == "1048576/1048573/1048576"
 
 
 def test_a_micro_step_is_told_beside_its_step() -> None:

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spikeview.rules.diagnosis import View
-from spikeview.ui.panels.panel import Curve, Panel, column
+from spikeview.ui.panels.panel import Curve, Panel, beside_baseline, column
 from spikeview.ui.spans import Span
 from spikeview.ui.values import cell
 
 
 def head(view: View, position: int) -> Sequence[Span]:
     """How it was measured, the cosine, its baseline."""
-    cosine = cell(view, "update_cosine", position)
     measured = view.run.text("update_kind", position)
-    spans = [Span(f"{measured}   " if measured else ""), Span(cosine.text, cosine.role, fixed=True)]
-    if cosine.spread:
-        spans += [Span("   baseline "), Span(cosine.baseline, fixed=True)]
-        spans += [Span(" ± "), Span(cosine.spread, fixed=True)]
-    return spans
+    cosine = cell(view, "update_cosine", position)
+    return [Span(f"{measured}   " if measured else ""), *beside_baseline(cosine)]
 
 
 ALIGNMENT = Panel(

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from spikeview.format import words
 from spikeview.rules.diagnosis import View
 from spikeview.run import Kind, Run
 from spikeview.ui.panels.panel import Curve, Panel, Series
 from spikeview.ui.spans import Span
-from spikeview.ui.values import NOT_RECORDED
 
 
 def ahead(clock: str) -> Callable[[Run], Series]:
@@ -26,11 +26,13 @@ def ahead(clock: str) -> Callable[[Run], Series]:
 
 
 def head(view: View, position: int) -> Sequence[Span]:
-    """Both differences, each in the colour of its curve."""
+    """Both differences, each with the line it is drawn as."""
     spans: list[Span] = []
-    for clock, name in (("attempted_n", "attempted"), ("scheduled_n", "scheduled")):
+    for clock, name, line in (("attempted_n", "attempted", "──"), ("scheduled_n", "scheduled", "╌╌")):
         spans += [
-            Span(f"{'   ' if spans else ''}{name}", name),
+            Span("    " if spans else ""),
+            Span(line, name, fixed=True, bold=True),
+            Span(f" {name}", name),
             Span(" − executed "),
             _difference(view.run, clock, position),
         ]
@@ -38,10 +40,9 @@ def head(view: View, position: int) -> Sequence[Span]:
 
 
 def _difference(run: Run, clock: str, position: int) -> Span:
-    if run.kind(clock)[position] == Kind.NOT_APPLICABLE:
-        return Span("n/a", fixed=True)
-    if not (run.recorded(clock)[position] and run.recorded("executed_n")[position]):
-        return Span(NOT_RECORDED, fixed=True)
+    for name in (clock, "executed_n"):
+        if run.kind(name)[position] != Kind.FINITE:
+            return Span(words(run, name, position))
     value = int(run.values(clock)[position]) - int(run.values("executed_n")[position])
     return Span(f"{value:d}", "warn" if value else "text", fixed=True)
 
@@ -52,7 +53,7 @@ CLOCKS = Panel(
     columns=("attempted_n", "executed_n"),
     help="Attempted minus executed rises with every skipped step. Scheduled minus executed rises where the scheduler "
     "moves on without one.",
-    curves=(Curve("scheduled", ahead("scheduled_n"), width=3.0), Curve("attempted", ahead("attempted_n"))),
+    curves=(Curve("attempted", ahead("attempted_n")), Curve("scheduled", ahead("scheduled_n"), dashed=True)),
     head=head,
     least_span=3.0,
     stairs=True,

@@ -9,11 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.envelope import Positions, Pyramid, build
-from spikeview.report.series import skipped
 from spikeview.rules.diagnosis import View
 from spikeview.run import Floats, Kind, Run
 from spikeview.ui.spans import Span
+from spikeview.ui.values import Cell
 
 Scale = Literal["linear", "log", "auto"]
 Series = tuple[Floats, NDArray[np.uint8]]
@@ -24,12 +25,12 @@ WIDE = 100.0
 class Curve:
     """One line: the role of its colour, and its values and kinds, both [rows], read from a run.
 
-    `width` in pixels is 1 but for a curve that another may cover: a wider line takes several times as long.
+    `dashed` is for a curve that may lie upon another: both are seen.
     """
 
     role: str
     read: Callable[[Run], Series]
-    width: float = 1.0
+    dashed: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,12 @@ class Plotted:
     skipped: Positions
 
 
+def beside_baseline(found: Cell) -> list[Span]:
+    """A value, then its baseline where it has one."""
+    spans = [Span(found.text, found.role, fixed=True)]
+    return [*spans, Span("   baseline "), Span(found.band, fixed=True)] if found.band else spans
+
+
 def column(name: str) -> Callable[[Run], Series]:
     """A reader of one column as it was recorded."""
     return lambda run: (run.values(name).astype(np.float64, copy=False), run.kind(name))
@@ -88,7 +95,7 @@ def plotted(panel: Panel, run: Run) -> Plotted | None:
         curves=tuple(build(values, kinds, positive=log) for values, kinds in series),
         limit=_optional(panel.limit, run, log),
         strip=_optional(panel.strip, run, False),
-        skipped=np.flatnonzero(skipped(run)),
+        skipped=np.flatnonzero(skipped_or_declined(run)),
     )
 
 

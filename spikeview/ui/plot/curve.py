@@ -16,6 +16,9 @@ from spikeview.ui.plot.scale import Across, Up
 
 POINTS_FROM: Final = 7.0
 SMOOTH_UP_TO: Final = 400
+DASH: Final = 6.0
+DASH_EVERY: Final = 11.0
+ASIDE: Final = 2.0
 
 
 def columns_of(pyramid: Pyramid, across: Across) -> Envelope:
@@ -24,11 +27,22 @@ def columns_of(pyramid: Pyramid, across: Across) -> Envelope:
 
 
 def draw_curve(
-    painter: QPainter, pyramid: Pyramid, columns: Envelope, across: Across, up: Up, pen: QPen, stairs: bool = False
+    painter: QPainter,
+    pyramid: Pyramid,
+    columns: Envelope,
+    across: Across,
+    up: Up,
+    pen: QPen,
+    stairs: bool = False,
+    dashed: bool = False,
 ) -> None:
-    """The curve of what is visible; points are drawn too where rows stand apart, and where one stands alone."""
+    """The curve of what is visible; points are drawn too where rows stand apart, and where one stands alone.
+
+    A dashed curve is all of upright and level lines, and has no points but for those that stand alone.
+    """
     if across.rows_per_pixel > 1:
-        draw_lines(painter, _column_lines(columns, across, up), pen)
+        lines = _column_lines(columns, across, up)
+        draw_lines(painter, _dashes(lines) if dashed else lines, pen)
         return
     positions, values = drawn_rows(pyramid, across)
     x, y = across.pixels(positions), up.pixels(values)
@@ -36,11 +50,13 @@ def draw_curve(
     lines = np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1)[joined]
     if stairs:
         lines = _as_stairs(lines)
+    if dashed:
+        lines = _dashes(lines)
     few = len(positions) <= SMOOTH_UP_TO
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, few and not stairs)
-    draw_lines(painter, lines, QPen(pen.color(), pen.widthF() + 0.6 if few else pen.widthF()))
+    draw_lines(painter, lines, QPen(pen.color(), pen.widthF() + (1.0 if stairs else 0.6) * few))
     alone = ~(np.append(joined, False) | np.insert(joined, 0, False)) if len(positions) else joined
-    pointed = np.ones(len(x), dtype=bool) if 1 / across.rows_per_pixel >= POINTS_FROM else alone
+    pointed = np.ones(len(x), dtype=bool) if 1 / across.rows_per_pixel >= POINTS_FROM and not dashed else alone
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(pen.color())
@@ -112,6 +128,28 @@ def _as_stairs(lines: Floats) -> Floats:
     """Each line as one across at the old height and one upright at the new place."""
     x1, y1, x2, y2 = lines.T
     return np.concatenate([np.stack([x1, y1, x2, y1], axis=1), np.stack([x2, y1, x2, y2], axis=1)])
+
+
+def _dashes(lines: Floats) -> Floats:
+    """Upright and level lines cut into dashes by where they lie, so that one line goes on where another ends.
+
+    They stand a little aside, so that a curve right under them is seen whole.
+    """
+    lines = lines[(lines[:, :2] != lines[:, 2:]).any(axis=1)]
+    begin, end = lines[:, :2].sum(axis=1), lines[:, 2:].sum(axis=1)
+    low, high = np.minimum(begin, end), np.maximum(begin, end)
+    first = np.floor(low / DASH_EVERY)
+    counts = (np.floor(high / DASH_EVERY) - first).astype(np.int64) + 1
+    line = np.repeat(np.arange(len(lines)), counts)
+    within = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts = (first[line] + within) * DASH_EVERY
+    cuts = np.stack([np.maximum(starts, low[line]), np.minimum(starts + DASH, high[line])], axis=1)
+    kept = cuts[:, 1] > cuts[:, 0]
+    cuts, line = cuts[kept], line[kept]
+    share = (cuts - begin[line, None]) / (end - begin)[line, None]
+    points = lines[line, None, :2] + share[:, :, None] * (lines[line, 2:] - lines[line, :2])[:, None, :]
+    dashes: Floats = points.reshape(-1, 4) - ASIDE
+    return dashes
 
 
 def draw_lines(painter: QPainter, lines: Floats, pen: QPen) -> None:

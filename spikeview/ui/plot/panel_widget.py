@@ -108,8 +108,8 @@ class PanelWidget(RowsWidget):
         if limit is not None:
             draw_limit(painter, limit, across, up, theme.tint("norm", 0.7))
         for curve, pyramid, column in zip(self.panel.curves, plotted.curves, columns, strict=True):
-            pen = QPen(theme[curve.role], curve.width)
-            draw_curve(painter, pyramid, column, across, up, pen, self.panel.stairs)
+            pen = QPen(theme[curve.role], 1)
+            draw_curve(painter, pyramid, column, across, up, pen, self.panel.stairs, curve.dashed)
         if plotted.strip is not None:
             draw_strip(
                 painter,
@@ -140,7 +140,7 @@ class PanelWidget(RowsWidget):
     def _draw_grid(self, painter: QPainter, up: Up, inner: QRectF) -> None:
         theme = self.session.theme
         ticks = [1.0, 0.0, -1.0] if self.panel.limits is not None else value_ticks(up, scaled(38))
-        painter.setFont(fixed_font(10.5))
+        painter.setFont(fixed_font(11))
         for value in ticks:
             y = round(up.pixel(value)) + 0.5
             painter.setPen(QPen(theme["grid"], 1))
@@ -166,9 +166,9 @@ class PanelWidget(RowsWidget):
             painter.fillRect(QRectF(left, area.top(), max(3.0, right - left), area.height()), tint)
 
     def _label_limit(self, painter: QPainter, value: float, up: Up, inner: QRectF) -> None:
-        text, font = f"{self.panel.limit} {value:g}", fixed_font(10.5)
+        text, font = f"{self.panel.limit} {value:g}", fixed_font(11)
         width = QFontMetricsF(font).horizontalAdvance(text)
-        area = QRectF(inner.right() - width - 8, up.pixel(value) - 16, width + 6, 14)
+        area = QRectF(inner.right() - width - 8, round(up.pixel(value)) - 19, width + 6, 16)
         painter.fillRect(area, self.session.theme.tint("panel", 0.8))
         painter.setFont(font)
         painter.setPen(self.session.theme["muted"])

@@ -81,8 +81,8 @@ def fitted(low: float, high: float, least_span: float, log: bool, top: float, bo
 
 
 def value_ticks(scale: Up, spacing: float) -> list[float]:
-    """Round values at least so many pixels apart."""
-    room = max(1, int((scale.bottom - scale.top) / spacing))
+    """Round values at least so many pixels apart, but where there is little room: two make a scale, one does not."""
+    room = max(2, int((scale.bottom - scale.top) / spacing))
     if not scale.log:
         return round_values(scale.low, scale.high, room)
     begin, end = math.log10(scale.low), math.log10(scale.high)

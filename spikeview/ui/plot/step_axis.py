@@ -28,7 +28,7 @@ class StepAxis(RowsWidget):
             return
         painter = QPainter(self)
         across = self.across
-        painter.setFont(fixed_font(10.5))
+        painter.setFont(fixed_font(11))
         painter.setPen(self.session.theme["muted"])
         end = across.left + across.width
         name = scaled(46)
