@@ -10,14 +10,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 
-from recorder.clocks import Clocks, ScalerWatch, StepWatch, scheduler_position
+from recorder.clocks import Clocks, StepWatch, scheduler_position
 from recorder.guard import Guard
 from recorder.layers import layer_gradients
 from recorder.measures import Measures
 from recorder.movement import Movement
 from recorder.probes import GradientNorms, Parameter, clip_finite_, gradient_norms, total_norm
+from recorder.readings import number
+from recorder.scaling import ScalerWatch
 
 
 class Channel:
@@ -33,7 +36,7 @@ class Channel:
         optimizer: Optimizer,
         *,
         names: Callable[[], dict[int, str]],
-        scaler: ScalerWatch,
+        scaler: GradScaler | None,
         scheduler: Any,
         max_norm: float | None,
         deep_parameters: Sequence[str],
@@ -47,40 +50,50 @@ class Channel:
         self.clocks = Clocks(scheduled=None if scheduler is None else 0)
         self.row: Measures | None = None
         self.ahead: Measures | None = None
+        self.opened: list[Measures] = []
         self.is_deep = False
         self.scheduler_seen = scheduler_position(scheduler)
         self.deep_seconds = 0.0
         self._deep_parameters = deep_parameters
         self._names = names
-        self._scaler = scaler
         self._guard = guard
         self._again = again
-        self._within_scaler = False
+        self._evaluations: int | None = None
         self._all: list[Tensor] = []
         self._parameters: list[Parameter] = []
         self._sample: Movement | None = None
         self._exact: Movement | None = None
+        self._scaler = ScalerWatch(scaler, optimizer, self._through_scaler)
         self._watch = StepWatch(optimizer, self._before_step, self._after_step)
 
     def detach(self) -> None:
         self._watch.detach()
+        self._scaler.detach()
 
     def open(self, row: Measures, deep: bool) -> None:
         """Begin a row. What it ran under is read now, and again when the step is attempted."""
         self.row, self.ahead = row, None
+        self.opened.append(row)
         self.is_deep = deep
         self.deep_seconds = 0.0
-        row.scale = self._scaler.scale()
-        self._read_lr(row)
+        self._read_settings(row)
 
     def forward_row(self) -> Measures | None:
         """The row that a forward observation belongs to: a second loss after a step opens the next row's."""
         row = self.row
-        return self._next_row() if row is not None and row.attempted and row.loss is not None else row
+        if row is None or self._evaluations is not None:
+            return self._closure_row()
+        return self._next_row() if row.attempted and row.loss is not None else row
 
     def backward_row(self) -> Measures | None:
         """The row that a gradient measured now belongs to: after a step it is no longer that step's."""
-        return self._next_row() if self.row is not None and self.row.attempted else self.row
+        if self.row is None or self._evaluations is not None:
+            return self._closure_row()
+        return self._next_row() if self.row.attempted else self.row
+
+    def _closure_row(self) -> Measures | None:
+        """Within a closure the row holds its first evaluation; later ones go nowhere."""
+        return self.row if self._evaluations in (None, 0) else Measures({})
 
     def _next_row(self) -> Measures:
         """Measures for a row that only comes about if the optimizer steps again within the transition."""
@@ -89,11 +102,11 @@ class Channel:
         return self.ahead
 
     def parameters(self) -> list[Parameter]:
-        """Trainable parameters of the optimizer, each once; follows added groups and unfreezing."""
+        """What the optimizer may move, each once: trainable parameters, and frozen ones that still hold a gradient."""
         groups = self.optimizer.param_groups
-        trainable = [p for group in groups for p in group["params"] if p.requires_grad]
-        if len(trainable) != len(self._all) or not all(map(is_, trainable, self._all)):
-            self._all = trainable
+        moving = [p for group in groups for p in group["params"] if p.requires_grad or p.grad is not None]
+        if len(moving) != len(self._all) or not all(map(is_, moving, self._all)):
+            self._all = moving
             self._parameters = _named(groups, self._names())
         return self._parameters
 
@@ -118,25 +131,29 @@ class Channel:
         return not patterns or any(fnmatchcase(parameter.name, pattern) for pattern in patterns)
 
     def measure(self, source: str = "recorder") -> GradientNorms:
-        """Norms of the gradients as they are now, and the gradient itself for the cosine."""
-        scaled_by = self._scaler.scale() if self._scaler.holds_scaled(self.optimizer) else None
+        """Norms of the gradients as they are now, and the gradient itself for the cosine.
+
+        Once a row is clipped its norm stands: what is measured later is no longer before the clipping.
+        """
+        scaled_by = self._scaler.scale() if self._scaler.holds_scaled else None
         gradient = gradient_norms(self.parameters(), scaled_by)
         row = self.row if source == "at_step" else self.backward_row()
-        if row is not None:
-            row.gradient = gradient
-            row.gradient_source = row.gradient_source or source
-            with self._guard:
-                if self.is_deep:
-                    started = perf_counter()
-                    row.layers = layer_gradients(gradient, self._is_chosen)
-                    self.deep_seconds += perf_counter() - started
-                self._each(Movement.gradient)
+        if row is None or row.clips:
+            return gradient
+        row.gradient = gradient
+        row.gradient_source = row.gradient_source or source
+        with self._guard:
+            if self.is_deep:
+                started = perf_counter()
+                row.layers = layer_gradients(gradient, self._is_chosen)
+                self.deep_seconds += perf_counter() - started
+            self._each(Movement.gradient)
         return gradient
 
     def clip_grad_norm_(self, max_norm: float | None) -> Tensor:
         """Unscale unless done, measure, clip what is finite. Returns the norm before clipping, 0-d."""
-        self._scaler.unscale_(self.optimizer)
-        limit = self.max_norm if max_norm is None else max_norm
+        self._scaler.unscale_()
+        limit = self.max_norm if max_norm is None else float(max_norm)
         measured: GradientNorms | None = None
         with self._guard:
             measured = self.measure()
@@ -145,10 +162,8 @@ class Channel:
             return torch.nn.utils.clip_grad_norm_(tensors, float("inf") if limit is None else limit)
         total = total_norm(measured)
         if limit is not None:
-            clip_finite_(measured, total, float(limit))
-            row = self.backward_row()
-            if row is not None:
-                row.max_norm, row.clipped = float(limit), True
+            clip_finite_(measured, total, limit)
+            self._note_clip(total, limit)
         return total
 
     def observe_grad_norm(self, norm: Tensor | float, max_norm: float | None) -> None:
@@ -156,65 +171,80 @@ class Channel:
         row = self.backward_row()
         if row is None:
             return
-        row.observed_norm = norm.detach().clone() if isinstance(norm, Tensor) else float(norm)
-        row.gradient_source = "observed"
-        if self._scaler.holds_scaled(self.optimizer):
-            row.observed_scaled_by = self._scaler.scale()
+        seen = number_or_copy(norm)
+        if not row.clips:
+            row.observed_norm = seen
+            row.gradient_source = "observed"
+            row.observed_scaled_by = self._scaler.scale() if self._scaler.holds_scaled else None
         if max_norm is not None:
-            row.max_norm, row.clipped = float(max_norm), True
+            self._note_clip(seen, float(max_norm))
 
-    def attempt_through_scaler(self, entering: bool) -> None:
+    def _note_clip(self, norm: Tensor | float, limit: float) -> None:
+        row = self.backward_row()
+        if row is not None:
+            row.clips.append((number_or_copy(norm), limit))
+
+    def _through_scaler(self, entering: bool) -> None:
         """Called around `scaler.step(optimizer)`, which may decline without a hook firing."""
-        self._within_scaler = entering
-        if entering:
-            with self._guard:
+        with self._guard:
+            if entering:
                 self._attempt()
+            elif self.row is not None:
+                self.row.was_answered = True
 
     def _attempt(self) -> None:
+        row = self._attempted_row()
+        if row is not None and row.gradient is None:
+            self.measure("at_step")
+
+    def _attempted_row(self) -> Measures | None:
         if self.row is not None and self.row.attempted:
             self._again(self)
-        row = self.row
-        if row is None:
-            return
-        row.attempted = True
-        self._read_lr(row)
-        if row.gradient is None:
-            self.measure("at_step")
+        if self.row is not None:
+            self.row.attempted = True
+            self._read_settings(self.row)
+        return self.row
 
     def _before_step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         replaced = None
         with self._guard:
+            within = self._scaler.is_within_step
+            self._scaler.steps_directly = not within
             closure = _closure_of(args, kwargs)
             if closure is not None:
+                if not within:
+                    self._attempted_row()
                 replaced = self._watch_closure(closure, args, kwargs)
-            elif not self._within_scaler:
+            elif not within:
                 self._attempt()
             if self.row is not None:
                 self._each(Movement.theta)
         return replaced
 
     def _watch_closure(self, closure: Callable[[], Any], args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The gradient of a closure optimizer exists only once its closure has run for the first time."""
-        if self.row is not None and self.row.attempted:
-            self._again(self)
+        """The loss and gradient of a closure optimizer are those of its closure's first evaluation."""
         row = self.row
-        if row is not None:
-            row.attempted = True
-            self._read_lr(row)
+        evaluations = 0
 
-        def first(*inner: Any, **named: Any) -> Any:
-            result = closure(*inner, **named)
-            if row is not None and row is self.row:
+        def watched(*inner: Any, **named: Any) -> Any:
+            nonlocal evaluations
+            self._evaluations = evaluations
+            try:
+                result = closure(*inner, **named)
+            finally:
+                self._evaluations = None
+            if evaluations == 0 and row is not None and row is self.row:
                 with self._guard:
                     if row.loss is None and result is not None:
-                        row.loss = result.detach().clone() if isinstance(result, Tensor) else float(result)
+                        row.loss = number_or_copy(result)
                     if row.gradient is None:
                         self.measure("at_step")
+            evaluations += 1
             return result
 
         if "closure" in kwargs:
-            return args, {**kwargs, "closure": first}
-        return (args[0], first, *args[2:]), kwargs
+            return args, {**kwargs, "closure": watched}
+        return (args[0], watched, *args[2:]), kwargs
 
     def _after_step(self, found_inf: Tensor | None) -> None:
         with self._guard:
@@ -243,9 +273,18 @@ class Channel:
         self.deep_seconds += perf_counter() - started
         return detailed if movement is detail else result
 
-    def _read_lr(self, row: Measures) -> None:
+    def _read_settings(self, row: Measures) -> None:
+        """What the row runs under, before scheduler and scaler move."""
         lr = self.optimizer.param_groups[0].get("lr")
-        row.lr = lr.detach().clone() if isinstance(lr, Tensor) else lr
+        row.lr = None if lr is None else number_or_copy(lr)
+        row.scale = self._scaler.scale()
+
+
+def number_or_copy(value: Tensor | float) -> Tensor | float:
+    """A number where the host has it, else a detached copy: the loop may change its tensor before it is read."""
+    if not isinstance(value, Tensor):
+        return float(value)
+    return number(value) if value.device.type == "cpu" else value.detach().clone()
 
 
 def _closure_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
@@ -255,13 +294,13 @@ def _closure_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], A
 
 
 def _named(groups: list[dict[str, Any]], names: dict[int, str]) -> list[Parameter]:
-    """Each trainable parameter once, with its group: the parameter group where there are several, else its module."""
+    """Each moving parameter once, with its group: the parameter group where there are several, else its module."""
     found: dict[int, Parameter] = {}
-    for number, group in enumerate(groups):
+    for index, group in enumerate(groups):
         for position, tensor in enumerate(group["params"]):
-            if not tensor.requires_grad or id(tensor) in found:
+            if id(tensor) in found or not (tensor.requires_grad or tensor.grad is not None):
                 continue
-            name = names.get(id(tensor), f"group{number}.{position}")
-            label = str(group.get("name", f"group {number}")) if len(groups) > 1 else name.split(".")[0]
+            name = names.get(id(tensor), f"group{index}.{position}")
+            label = str(group.get("name", f"group {index}")) if len(groups) > 1 else name.split(".")[0]
             found[id(tensor)] = Parameter(name, label, tensor)
     return list(found.values())

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.modules.module import register_module_forward_hook
 
+from recorder.guard import Guard
 from recorder.probes import absmax
 from recorder.readings import Numbers
 
@@ -28,6 +29,8 @@ class Cadence:
     def __init__(self, every: int | str, budget: float) -> None:
         if every != "auto" and not (isinstance(every, int) and every >= 0):
             raise ValueError(f'deep_every must be "auto" or an integer of at least 0, not {every!r}')
+        if not 0 < budget <= 1:
+            raise ValueError(f"overhead_budget must be a share over 0 and up to 1, not {budget!r}")
         self.every = 1 if every == "auto" else int(every)
         self.is_auto = every == "auto"
         self.cost: float | None = None
@@ -89,8 +92,9 @@ class ForwardWatch:
     would compile it again.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, guard: Guard) -> None:
         self._model = model
+        self._guard = guard
         self._modules = {id(module): name for name, module in model.named_modules()}
         self._device = next((p.device.type for p in model.parameters()), "cpu")
         self._seen: list[tuple[str, Tensor]] = []
@@ -127,8 +131,12 @@ class ForwardWatch:
 
     def _see(self, module: torch.nn.Module, _inputs: Any, output: Any) -> None:
         name = self._modules.get(id(module))
-        if name is None:
+        if name is None or torch.compiler.is_compiling():
             return
+        with self._guard:
+            self._read(name, output)
+
+    def _read(self, name: str, output: Any) -> None:
         started = perf_counter()
         if not self.see_autocast():
             self.precision = self._plain

@@ -19,12 +19,14 @@ def describe(
     model: torch.nn.Module,
     optimizers: Mapping[str, Optimizer],
     schedulers: Mapping[str, Any],
-    scaler: Any,
+    scalers: Mapping[str, Any],
     max_norms: Mapping[str, float | None],
-    config: Mapping[str, Any] | None,
+    config: Any,
 ) -> dict[str, Any]:
     """The manifest of a run as plain JSON values."""
     parameters = list(model.parameters())
+    if any(isinstance(p, torch.nn.UninitializedParameter) for p in parameters):
+        raise ValueError("the model has lazy parameters without a shape: run one forward before making the recorder")
     return {
         "recorder": {
             "version": _version("spikeview"),
@@ -49,25 +51,35 @@ def describe(
                 "max_norm": max_norms.get(name),
                 "groups": [_group(group) for group in optimizer.param_groups],
                 "scheduler": _scheduler(schedulers.get(name)),
+                "scaler": _scaler(scalers.get(name)),
             }
             for name, optimizer in optimizers.items()
         },
-        "scaler": _scaler(scaler),
-        "config": plain(dict(config or {})),
+        "scaler": _scaler(next(iter(scalers.values()), None)),
+        "config": plain(_mapping(config)),
     }
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it; what has no such form is given by its repr."""
+def plain(value: Any, depth: int = 8) -> Any:
+    """A value as JSON can hold it; what has no such form, or lies too deep, is given by its repr."""
+    if depth == 0:
+        return f"{repr(value)[:200]}"
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, torch.Tensor):
-        return plain(value.tolist()) if value.numel() <= 16 else f"tensor of shape {tuple(value.shape)}"
+        return plain(value.tolist(), depth - 1) if value.numel() <= 16 else f"tensor of shape {tuple(value.shape)}"
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, depth - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [plain(item) for item in value]
+        return [plain(item, depth - 1) for item in value]
     return repr(value)
+
+
+def _mapping(config: Any) -> dict[str, Any]:
+    """A mapping, or the attributes of an object such as argparse's Namespace."""
+    if config is None:
+        return {}
+    return dict(config) if isinstance(config, Mapping) else dict(getattr(config, "__dict__", {"value": config}))
 
 
 def _group(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +90,8 @@ def _group(group: Mapping[str, Any]) -> dict[str, Any]:
 def _scheduler(scheduler: Any) -> dict[str, Any] | None:
     if scheduler is None:
         return None
-    return {"class": type(scheduler).__name__, "position": scheduler_position(scheduler)}
+    position = scheduler_position(scheduler)
+    return {"class": type(scheduler).__name__, "position": None if position is None else position.epoch}
 
 
 def _scaler(scaler: Any) -> dict[str, Any] | None:

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from recorder import settings
 from recorder.channel import Channel
-from recorder.clocks import ScalerWatch
 from recorder.deep import Cadence, ForwardReadings, ForwardWatch
 from recorder.describe import describe
-from recorder.guard import Guard
-from recorder.limits import Limit, raise_on_nonfinite, skip_rate
+from recorder.guard import Guard, describe_error
 from recorder.logbook import Entry, Logbook
 from recorder.measures import Measures
 from recorder.memory import MemoryGauge
@@ -25,6 +24,8 @@ from recorder.store import RunWriter
 from recorder.transition import Transition
 from recorder.trigger import Trigger, default
 from recorder.watch import Watch
+
+MOST_USER_FIELDS = 500
 
 
 class FlightRecorder:
@@ -51,7 +52,7 @@ class FlightRecorder:
         model: torch.nn.Module,
         optimizer: Optimizer | Mapping[str, Optimizer],
         *,
-        scaler: torch.amp.GradScaler | None = None,
+        scaler: torch.amp.GradScaler | Mapping[str, torch.amp.GradScaler | None] | None = None,
         scheduler: Any = None,
         max_norm: float | Mapping[str, float | None] | None = None,
         resume: bool = False,
@@ -66,31 +67,33 @@ class FlightRecorder:
         fail_after: int = 100,
         rank: int | None = None,
     ) -> None:
-        optimizers = dict(optimizer) if isinstance(optimizer, Mapping) else {"optimizer": optimizer}
-        schedulers, limits = _per_optimizer(scheduler, optimizers), _per_optimizer(max_norm, optimizers)
-        ending = _limits(on_nonfinite, fail_on_skip_rate, fail_after)
+        optimizers = settings.named_optimizers(optimizer)
+        schedulers = settings.per_optimizer("scheduler", scheduler, optimizers)
+        scalers = settings.per_optimizer("scaler", scaler, optimizers)
+        limits = settings.max_norms(max_norm, optimizers)
+        ending = settings.limits(on_nonfinite, fail_on_skip_rate, fail_after)
+        watched = default() if triggers is None else settings.triggers(triggers)
         self._cadence = Cadence(deep_every, overhead_budget)
         self._model = model
-        self._scaler = ScalerWatch(scaler)
-        self._forward = ForwardWatch(model)
         self._memory = MemoryGauge(next((p.device for p in model.parameters()), torch.device("cpu")))
-        manifest = describe(model, optimizers, schedulers, scaler, limits, config)
+        manifest = describe(model, optimizers, schedulers, scalers, limits, config)
         writer = RunWriter.create(
             directory,
             manifest,
-            rank=_rank() if rank is None else rank,
+            rank=settings.rank() if rank is None else rank,
             resume=resume,
             on_error=lambda error: self.guard.report(error),
         )
         self.guard = Guard(lambda text: writer.event("recorder_fault", text=text))
-        self._watch = Watch(default() if triggers is None else tuple(triggers), ending, capacity, self.guard)
+        self._forward = ForwardWatch(model, self.guard)
+        self._watch = Watch(watched, ending, capacity, self.guard)
         self._logbook = Logbook(writer, self._watch, capacity, self.guard)
         self._channels = {
             name: Channel(
                 name,
                 opt,
                 names=self._parameter_names,
-                scaler=self._scaler,
+                scaler=scalers.get(name),
                 scheduler=schedulers.get(name),
                 max_norm=limits.get(name),
                 deep_parameters=tuple(deep_parameters),
@@ -101,8 +104,8 @@ class FlightRecorder:
         }
         for channel in self._channels.values():
             self._logbook.restore(channel)
-        self._scaler.attach({id(c.optimizer): c.attempt_through_scaler for c in self._channels.values()})
         self._finished: list[Entry] = []
+        self._user_fields: set[str] = set()
         self._open = False
         self._closed = False
         self._told: BaseException | None = None
@@ -121,6 +124,8 @@ class FlightRecorder:
         """`transition` for callbacks that cannot use `with`; `end()` closes it."""
         if self._open:
             self.end()
+        for channel in self._channels.values():
+            channel.opened = []
         with self.guard:
             if not self._closed:
                 self._begin(batch_id, step, accumulating)
@@ -131,8 +136,10 @@ class FlightRecorder:
         if not self._open:
             return
         self._open = False
+        forward: ForwardReadings | None = None
         with self.guard:
             forward = self._forward.close()
+        with self.guard:
             for channel in self._channels.values():
                 self._finish(channel, forward)
             finished, self._finished = self._finished, []
@@ -176,7 +183,6 @@ class FlightRecorder:
             return
         self.end()
         self._closed = True
-        self._scaler.detach()
         for channel in self._channels.values():
             channel.detach()
         with self.guard:
@@ -191,9 +197,16 @@ class FlightRecorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is not None and error is not self._told:
+        if error is not None:
             self._tell_exception(error)
         self.close()
+
+    def admit_user_field(self, name: str) -> None:
+        """Raise ValueError for a field beyond the number of different ones that a run can hold."""
+        if name not in self._user_fields:
+            if len(self._user_fields) >= MOST_USER_FIELDS:
+                raise ValueError(f"more than {MOST_USER_FIELDS} different user fields: {name} is not recorded")
+            self._user_fields.add(name)
 
     def see_precision(self) -> None:
         """Note autocast's type where it is on now: called where the loop is likely to be inside it."""
@@ -201,8 +214,15 @@ class FlightRecorder:
 
     def _begin(self, batch_id: Any, step: int | None, accumulating: bool) -> None:
         for channel in self._channels.values():
-            self._logbook.credit_scheduler(channel)
-        chosen = next(iter(self._channels.values())).clocks.attempted if step is None else int(step)
+            with self.guard:
+                self._logbook.credit_scheduler(channel)
+        chosen = next(iter(self._channels.values())).clocks.attempted
+        if step is not None:
+            with self.guard:
+                chosen = settings.step_number(step)
+        text: str | None = None
+        with self.guard:
+            text = None if batch_id is None else str(batch_id.tolist() if isinstance(batch_id, Tensor) else batch_id)
         self._micro_step = self._micro_step + 1 if chosen == self._step else 0
         self._step = chosen
         deep = self._cadence.due(self._logbook.row) or self._watch.wants_detail(self._logbook.row)
@@ -211,7 +231,7 @@ class FlightRecorder:
             "step": chosen,
             "micro_step": self._micro_step,
             "time_ns": time_ns(),
-            "batch_id": _text(batch_id),
+            "batch_id": text,
             "rng_seed": _signed(torch.initial_seed()),
         }
         for channel in self._channels.values():
@@ -250,8 +270,10 @@ class FlightRecorder:
         self._cadence.ran(self._logbook.row - 1, seconds, sum(deep) + self._forward.seconds if deep else None)
 
     def _tell_exception(self, error: BaseException) -> None:
-        self._told = error
-        self._event("exception", text=f"{type(error).__name__}: {error}")
+        """Note an exception of the loop's, once; leaving a generator is none."""
+        if error is not self._told and not isinstance(error, GeneratorExit):
+            self._told = error
+            self._event("exception", text=describe_error(error))
 
     def _end_run(self) -> None:
         """Raise what a limit asked for, once, with everything written."""
@@ -268,38 +290,6 @@ class FlightRecorder:
 
     def _parameter_names(self) -> dict[int, str]:
         return {id(parameter): name for name, parameter in self._model.named_parameters()}
-
-
-def _per_optimizer(setting: Any, optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
-    """One setting for all optimizers, or a dict by their names."""
-    if not isinstance(setting, Mapping):
-        return dict.fromkeys(optimizers, setting)
-    unknown = set(setting) - set(optimizers)
-    if unknown:
-        missing = ", ".join(map(repr, sorted(unknown)))
-        raise ValueError(f"no optimizer named {missing}: there are {', '.join(optimizers)}")
-    return dict(setting)
-
-
-def _limits(on_nonfinite: str | None, most_skipped: float | None, after: int) -> list[Limit]:
-    if on_nonfinite not in (None, "raise"):
-        raise ValueError(f'on_nonfinite must be None or "raise", not {on_nonfinite!r}')
-    if most_skipped is not None and not (0 <= most_skipped < 1 and after >= 1):
-        raise ValueError("fail_on_skip_rate must be a share from 0 to below 1, and fail_after at least 1")
-    limits = [raise_on_nonfinite()] if on_nonfinite == "raise" else []
-    return limits if most_skipped is None else [*limits, skip_rate(most_skipped, after)]
-
-
-def _rank() -> int:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank()
-    return int(os.environ.get("RANK", "0"))
-
-
-def _text(batch_id: Any) -> str | None:
-    if batch_id is None:
-        return None
-    return str(batch_id.tolist() if isinstance(batch_id, Tensor) else batch_id)
 
 
 def _signed(seed: int) -> int:

@@ -10,6 +10,14 @@ from types import TracebackType
 _MOST_NOTES = 32
 
 
+def describe_error(error: BaseException) -> str:
+    """Its type and text; an exception whose text cannot be made is described by its type alone."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  # any __str__ may raise anything
+        return type(error).__name__
+
+
 class Guard:
     """Wraps the recorder's own work: a fault in it is warned about once, told to `note`, and training goes on.
 
@@ -33,7 +41,7 @@ class Guard:
         return True
 
     def report(self, error: Exception) -> None:
-        text = f"{type(error).__name__}: {error}"
+        text = describe_error(error)
         if text in self._told or len(self._told) >= _MOST_NOTES:
             return
         first = not self._told

@@ -40,9 +40,9 @@ class Layers:
     def observe_movement(self, movement: Movement) -> None:
         """Take each parameter's movement from buffers that hold all its coordinates."""
         if movement.is_exact and movement.parameters:
-            self.moving = movement.parameters
-            self.param_norm = torch.stack([norm(t) for t in movement.before()])
-            self.change_norm = torch.stack([norm(t) for t in movement.change()])
+            before = torch.stack([norm(t) for t in movement.before()])
+            change = torch.stack([norm(t) for t in movement.change()])
+            self.moving, self.param_norm, self.change_norm = movement.parameters, before, change
 
     def rows(
         self, row: int, optimizer: str, numbers: Mapping[str, Numbers], scale: float | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from recorder.channel import Channel
@@ -112,11 +113,16 @@ class Logbook:
     def flush(self) -> None:
         """Complete the rows that wait for their numbers: one copy for all of them."""
         waiting, self._waiting = self._waiting, []
-        numbers = iter(fetch([tensor for _, readings in waiting for tensor in readings.values()]))
-        for entry, readings in waiting:
-            read = {name: next(numbers) for name in readings}
+        try:
+            numbers = iter(fetch([tensor for _, readings in waiting for tensor in readings.values()]))
+            read = [{name: next(numbers) for name in readings} for _, readings in waiting]
+        except RuntimeError as error:
+            # One tensor that cannot be read must not cost the numbers of the others.
+            self._guard.report(error)
+            read = [_one_by_one(readings) for _, readings in waiting]
+        for (entry, _), numbers_of_row in zip(waiting, read, strict=True):
             with self._guard:
-                self._complete(entry, read)
+                self._complete(entry, numbers_of_row)
                 self._writer.amend(entry.columns, entry.user)
                 self._follow_up(entry)
 
@@ -154,11 +160,18 @@ class Logbook:
             self._writer.append_layers(self._watch.detail())
 
 
+def _one_by_one(readings: Mapping[str, Tensor]) -> dict[str, Numbers]:
+    found = {}
+    for name, tensor in readings.items():
+        try:
+            found[name] = fetch([tensor])[0]
+        except (RuntimeError, TypeError):
+            found[name] = np.full(tensor.numel(), np.nan)
+    return found
+
+
 def _scheduler_moved(channel: Channel) -> int | None:
     """By how much the scheduler moved since it was last asked; None without a scheduler."""
-    position = scheduler_position(channel.scheduler)
-    if position is None or channel.scheduler_seen is None:
-        return None
-    moved = position - channel.scheduler_seen
+    position, seen = scheduler_position(channel.scheduler), channel.scheduler_seen
     channel.scheduler_seen = position
-    return moved
+    return None if position is None or seen is None else position.moved_since(seen)

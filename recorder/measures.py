@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import hypot, isfinite, sqrt
 from typing import Any
@@ -34,9 +34,9 @@ class Measures:
     gradient_source: str | None = None
     observed_norm: Reading = None
     observed_scaled_by: Reading = None
-    max_norm: float | None = None
-    clipped: bool = False
+    clips: list[tuple[Tensor | float, float]] = field(default_factory=list)
     attempted: bool = False
+    was_answered: bool = False
     fired: bool = False
     found_inf: Tensor | None = None
     movement: Tensor | None = None
@@ -59,6 +59,7 @@ class Measures:
         if self.layers is not None:
             found |= self.layers.readings()
         found |= {_USER + name: value for name, value in self.user.items()}
+        found |= {f"{_CLIP}{index}": norm for index, (norm, _) in enumerate(self.clips)}
         return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
     def columns(self, numbers: Mapping[str, Numbers]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Measures:
         row = dict(self.values)
         loss, count = read("loss", self.loss), read("loss_count", self.loss_count)
         row["loss"] = loss
-        if count is not None and loss is not None:
+        if count is not None and loss is not None and isfinite(count):
             row["loss_count"], row["loss_sum"] = int(count), loss * count
         if self.loss_quantiles is not None:
             row["loss_p50"], row["loss_p99"], row["loss_max"] = numbers["loss_quantiles"].tolist()
@@ -86,9 +87,13 @@ class Measures:
             row |= _gradient_columns(self.gradient, numbers, self.gradient_scale)
         row["grad_norm_source"] = self.gradient_source
         row["grad_norm_is_unscaled"] = None if self.gradient_source is None else self.observed_scaled_by is None
-        row["max_norm"] = self.max_norm
         observed, scaled_by = (read(name, getattr(self, name)) for name in ("observed_norm", "observed_scaled_by"))
-        self._clip_columns(row, observed, scaled_by)
+        if observed is not None:
+            row["grad_norm"] = observed / scaled_by if scaled_by else observed
+        if self.clips:
+            row["max_norm"] = self.clips[-1][1]
+            norms = [read(f"{_CLIP}{index}", norm) for index, (norm, _) in enumerate(self.clips)]
+            row["clip_coef"] = None if row.get("grad_nonfinite_params") else self._clip_coef(norms)
         row["attempted"] = self.attempted
         row["executed"] = self.fired and not read("found_inf", self.found_inf)
         row["skip_reason"] = self._skip_reason(row)
@@ -101,21 +106,20 @@ class Measures:
         read = {name: float(numbers[_USER + name][0]) for name in self.user if _USER + name in numbers}
         return {**self.user, **read}
 
-    def _clip_columns(self, row: dict[str, Any], observed: float | None, scaled_by: float | None) -> None:
-        """The factor really applied, from the norm that the clipping itself saw."""
-        seen = observed if observed is not None else row.get("grad_norm")
-        if observed is not None:
-            row["grad_norm"] = observed / scaled_by if scaled_by else observed
-        if seen is None or not isfinite(seen) or row.get("grad_nonfinite_params"):
-            return
-        if self.clipped and self.max_norm is not None:
-            row["clip_coef"] = min(1.0, self.max_norm / (seen + 1e-6))
+    def _clip_coef(self, norms: Sequence[float | None]) -> float | None:
+        """The factor really applied, over all clippings of the row, from the norm that each of them saw."""
+        factor = 1.0
+        for norm, (_, limit) in zip(norms, self.clips, strict=True):
+            if norm is None or not isfinite(norm):
+                return None
+            factor *= min(1.0, limit / (norm + 1e-6))
+        return factor
 
     def _skip_reason(self, row: Mapping[str, Any]) -> str | None:
         if row["executed"]:
             return None
         if self.attempted:
-            return "amp_overflow" if self.scale is not None else None
+            return "amp_overflow" if self.was_answered else None
         if self.declared_skip is not None:
             return self.declared_skip
         if self.accumulating:
@@ -126,6 +130,7 @@ class Measures:
 
 
 _USER = "user:"
+_CLIP = "clip:"
 _READINGS = (
     "loss", "loss_count", "loss_quantiles", "input_absmax", "lr", "scale",
     "observed_norm", "observed_scaled_by", "found_inf", "movement",

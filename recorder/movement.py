@@ -36,14 +36,17 @@ class Movement:
         self.stride = _coprime(ceil(sum(rest) / (limit - self._whole)), rest) if limit is not None and rest else 1
         self._strides = [1] * whole + [self.stride] * (len(counts) - whole)
         self._sizes = [ceil(count / stride) for count, stride in zip(counts, self._strides, strict=True)]
-        dtypes = {_real(t.dtype) for t in self._tensors}
+        self._dtypes = [t.dtype for t in self._tensors]
+        dtypes = {_real(dtype) for dtype in self._dtypes}
         kept = dtypes.pop() if len(dtypes) == 1 else torch.float64 if torch.float64 in dtypes else torch.float32
         self._is_small = sum(self._sizes) <= _WIDE_LIMIT
         self._computed = torch.float64 if self._is_small or kept is torch.float64 else torch.float32
         device = self._tensors[0].device if self._tensors else torch.device("cpu")
-        self._theta = torch.empty(sum(self._sizes), dtype=kept, device=device)
-        self._gradient = torch.empty_like(self._theta)
-        self._after = torch.empty_like(self._theta)
+        # Buffers made under inference mode could not be written to outside it.
+        with torch.inference_mode(False):
+            self._theta = torch.empty(sum(self._sizes), dtype=kept, device=device)
+            self._gradient = torch.empty_like(self._theta)
+            self._after = torch.empty_like(self._theta)
         self._change = self._before = torch.empty(0)
         self._has_gradient = False
 
@@ -53,7 +56,8 @@ class Movement:
 
     def covers(self, parameters: Sequence[Parameter]) -> bool:
         """Whether these are still the parameters the buffers were made for."""
-        return len(parameters) == len(self._given) and all(map(is_, parameters, self._given))
+        same = len(parameters) == len(self._given) and all(map(is_, parameters, self._given))
+        return same and all(map(is_, (t.dtype for t in self._tensors), self._dtypes))
 
     @torch.no_grad()
     def theta(self) -> None:

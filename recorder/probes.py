@@ -55,9 +55,9 @@ def gradient_norms(parameters: Sequence[Parameter], scaled_by: Tensor | float | 
     The norm is taken in float32, and again in float64 for tensors whose norm leaves float32's range. The flags come
     from the gradients themselves: a norm of Inf does not mean that any of them is non-finite.
     """
-    present = [p for p in parameters if p.tensor.grad is not None]
+    present = [p for p in parameters if p.tensor.grad is not None and p.tensor.numel()]
     gradients = [values_of(p.tensor.grad) for p in present if p.tensor.grad is not None]
-    missing = len(parameters) - len(present)
+    missing = sum(p.tensor.grad is None and p.tensor.requires_grad for p in parameters)
     if not gradients:
         empty = torch.zeros(0, dtype=torch.float64)
         return GradientNorms(empty, empty, present, missing, scaled_by)
@@ -172,7 +172,8 @@ def dot(left: Tensor, right: Tensor) -> Tensor:
     """Inner product of two flat vectors as 0-d float64, in float64 over blocks."""
     if left.device.type == "cpu" and left.dtype is not torch.float64:
         whole = left.numel() // _BLOCK * _BLOCK
-        blocks = torch.bmm(left[:whole].view(-1, 1, _BLOCK), right[:whole].view(-1, _BLOCK, 1))
+        with torch.autocast("cpu", enabled=False):
+            blocks = torch.bmm(left[:whole].view(-1, 1, _BLOCK), right[:whole].view(-1, _BLOCK, 1))
         product = blocks.sum(dtype=torch.float64) + torch.dot(left[whole:], right[whole:])
         if bool(torch.isfinite(product).numpy()):
             return product
@@ -191,8 +192,24 @@ def loss_quantiles(per_example: Tensor) -> Tensor:
 
 
 def absmax(tensors: Iterable[Tensor]) -> Tensor | None:
-    """Largest magnitude in any of the floating tensors, 0-d float64; NaN where one holds a NaN; None without any."""
-    largest = [t.detach().abs().max().double() for t in tensors if t.is_floating_point() and t.numel()]
+    """Largest magnitude in any of the floating tensors, 0-d float64; NaN where one holds a NaN; None without any.
+
+    Only plain tensors are looked at: not sparse, nested, meta or narrower than 16 bits, not a subclass, and not inside
+    one of torch's function transforms, where a value would not outlive the transform.
+    """
+    largest = [t.detach().abs().max().double() for t in tensors if _is_plain(t)]
     if not largest:
         return None
     return torch.stack([value.to(largest[0].device) for value in largest]).max()
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return (
+        type(tensor) in (Tensor, torch.nn.Parameter)
+        and tensor.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and tensor.device.type != "meta"
+        and tensor.numel() > 0
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    )

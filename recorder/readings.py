@@ -27,7 +27,7 @@ def fetch(tensors: Sequence[Tensor]) -> list[Numbers]:
     by_device: dict[torch.device, list[int]] = {}
     for index, tensor in enumerate(tensors):
         if tensor.device.type == "cpu":
-            plain = tensor if tensor.dtype is torch.float64 else tensor.double()
+            plain = tensor.detach().to(torch.float64)
             fetched[index] = plain.numpy().reshape(-1)
         else:
             by_device.setdefault(tensor.device, []).append(index)

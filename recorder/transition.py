@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from recorder.channel import Channel
+from recorder.channel import Channel, number_or_copy
 from recorder.measures import Measures
 from recorder.probes import absmax, loss_quantiles
 from recorder.readings import number
@@ -27,6 +27,7 @@ class Transition:
     def __init__(self, recorder: FlightRecorder, channels: Mapping[str, Channel]) -> None:
         self._recorder = recorder
         self._channels = channels
+        self._opened = [channel.opened for channel in channels.values()]
 
     def __enter__(self) -> Transition:
         return self
@@ -82,6 +83,7 @@ class Transition:
         for name, value in values.items():
             with self._recorder.guard:
                 field = _user_value(value, name)
+                self._recorder.admit_user_field(name)
                 for row in self._rows():
                     row.user[name] = field
 
@@ -115,8 +117,15 @@ class Transition:
 
     @property
     def executed(self) -> bool:
-        """Whether a step has executed in this transition. A fused optimizer under a scaler needs one host read."""
-        return any(row.fired and not (row.found_inf is not None and number(row.found_inf)) for row in self._rows())
+        """Whether a step has executed in this transition, also after it has closed.
+
+        A fused optimizer under a scaler needs one host read. True where the recorder does not know, as after `close()`:
+        a loop that asks it before its scheduler then goes on as it would without a recorder.
+        """
+        rows = [row for opened in self._opened for row in opened]
+        if not rows:
+            return True
+        return any(row.fired and not (row.found_inf is not None and number(row.found_inf)) for row in rows)
 
     @property
     def should_step(self) -> bool:
@@ -151,15 +160,17 @@ def _scalar(value: Tensor | float, name: str) -> Tensor | float:
         return float(value)
     if value.numel() != 1:
         raise ValueError(f"{name} takes a scalar, not a tensor of shape {tuple(value.shape)}: not recorded")
-    detached = value.detach()
-    # The loop may change its tensor in place before the row is read.
-    return detached.clone() if detached.device.type != "cpu" else float(detached.double().numpy().reshape(()))
+    if value.is_complex() or value.device.type == "meta":
+        kind = "complex" if value.is_complex() else "meta"
+        raise TypeError(f"{name} takes a real number that has a value, not a {kind} tensor: not recorded")
+    return number_or_copy(value)
 
 
 def _user_value(value: Any, name: str) -> Any:
     """A field as the run can hold it: a bool, an int of 64 bits, a float, text, a 0-d tensor, or None."""
     if isinstance(value, Tensor):
-        return _scalar(value, name)
+        whole = value.device.type == "cpu" and not value.is_floating_point() and not value.is_complex()
+        return value.detach().numpy().item() if whole and value.numel() == 1 else _scalar(value, name)
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
