@@ -104,6 +104,8 @@ class FlightRecorder:
         }
         for channel in self._channels.values():
             self._logbook.restore(channel)
+        # A forked child has the recorder, but not the run.
+        self._pid = os.getpid()
         self._finished: list[Entry] = []
         self._user_fields: set[str] = set()
         self._open = False
@@ -127,7 +129,7 @@ class FlightRecorder:
         for channel in self._channels.values():
             channel.opened = []
         with self.guard:
-            if not self._closed:
+            if not self._closed and os.getpid() == self._pid:
                 self._begin(batch_id, step, accumulating)
         return Transition(self, self._channels)
 
@@ -179,7 +181,7 @@ class FlightRecorder:
 
     def close(self) -> None:
         """Close what is open, seal the run and let go of the optimizers. May be called twice."""
-        if self._closed:
+        if self._closed or os.getpid() != self._pid:
             return
         self.end()
         self._closed = True

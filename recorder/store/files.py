@@ -36,8 +36,14 @@ class AppendFile:
         self._size += written
 
     def sync(self) -> None:
-        """Return once all records are on the disk."""
+        """Return once all records are on the disk. Raises FileNotFoundError where the file was deleted meanwhile."""
         _sync_data(self._fd)
+        self.check()
+
+    def check(self) -> None:
+        """Raise FileNotFoundError where the file has no name left: what is written to it then is lost."""
+        if os.fstat(self._fd).st_nlink == 0:
+            raise FileNotFoundError(f"{self.path} was deleted while it was written; the rows in it are lost")
 
     def close(self) -> None:
         """No more records."""

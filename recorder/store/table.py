@@ -17,6 +17,7 @@ from recorder.store.rows import Rows
 
 ROLL_ROWS = 65_536
 SYNC_EVERY = 256
+CHECK_EVERY = 32
 RECENT = 1024
 
 Row = Mapping[str, object]
@@ -129,6 +130,8 @@ class TableWriter:
         record = self._rows.record(position, row, user, pending)
         file = self._file or self._open()
         file.append(encode(record))
+        if position % CHECK_EVERY == 0:
+            file.check()
         self._rows.put(record)
         if pending:
             self._pending.add(position)

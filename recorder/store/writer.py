@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from recorder.store.documents import MANIFEST, drop_torn_event, events_path, rea
 from recorder.store.errors import StoreError
 from recorder.store.files import AppendFile
 from recorder.store.folder import seal_journals, table_folder
+from recorder.store.lock import WriterLock
 from recorder.store.resume import Clocks, read_clocks
 from recorder.store.table import ROLL_ROWS, Row, TableWriter
 
@@ -36,11 +38,14 @@ class RunWriter:
         rank: int,
         roll_rows: int,
         on_error: Callable[[Exception], None] | None,
+        lock: WriterLock,
     ) -> None:
         self.path = path
         self.manifest = dict(manifest)
         self.segment, self.next_row, self.last_rows = clocks.segment, clocks.next_row, clocks.last_rows
         self._rank = rank
+        self._lock = lock
+        self._pid = os.getpid()
         self.notes = tuple(notes)
         report = on_error or _keep_quiet
         self._background = ThreadPoolExecutor(1, thread_name_prefix="recorder-store")
@@ -75,16 +80,26 @@ class RunWriter:
         path holds a run and `resume` is false, cannot hold one, or holds one of a newer version.
         """
         run = Path(path)
-        existing = _existing(run, rank, resume)
+        if not str(path):
+            raise StoreError("(empty)", "is no path", "name a directory for the run")
+        lock: WriterLock | None = None
         try:
-            table_folder(run, "steps", rank).mkdir(parents=True, exist_ok=True)
+            existing = _existing(run, rank, resume)
+            steps = table_folder(run, "steps", rank)
+            steps.mkdir(parents=True, exist_ok=True)
+            lock = WriterLock(run, steps)
             notes = [] if existing is None else _repair(run, rank)
             merged = {**(existing or {}), **manifest, "schema_version": SCHEMA_VERSION, "closed": False}
             if rank == 0:
                 write_manifest(run, merged)
-            return cls(run, merged, read_clocks(run, rank), notes, rank, roll_rows, on_error)
-        except OSError as error:
-            raise StoreError(run, f"cannot be written ({error.strerror})", "choose another path for the run") from None
+            return cls(run, merged, read_clocks(run, rank), notes, rank, roll_rows, on_error, lock)
+        except (OSError, ValueError, StoreError) as error:
+            if lock is not None:
+                lock.release()
+            if isinstance(error, StoreError):
+                raise
+            why = getattr(error, "strerror", None) or error
+            raise StoreError(run, f"cannot be written ({why})", "choose another path for the run") from None
 
     def append(self, row: Row, user: Row | None = None, pending: bool = False) -> None:
         """Add a row of `steps`; it is in the journal when this returns.
@@ -129,10 +144,16 @@ class RunWriter:
 
         Raises StoreError where something could not be sealed. The rows then stay readable in their journals.
         """
-        if self._closed:
+        if self._closed or os.getpid() != self._pid:  # a forked child must not seal what its parent still writes
             return
         self._closed = True
         self._background.shutdown(wait=True)
+        try:
+            self._seal()
+        finally:
+            self._lock.release()
+
+    def _seal(self) -> None:
         faults: list[Exception] = []
         for finish in (self._steps.close, self._layers.close, self._events.close):
             try:
