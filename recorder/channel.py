@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
-from operator import is_
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -15,10 +12,11 @@ from torch.optim import Optimizer
 
 from recorder.clocks import Clocks, StepWatch, scheduler_position
 from recorder.guard import Guard
-from recorder.layers import layer_gradients
 from recorder.measures import Measures
 from recorder.movement import Movement
-from recorder.probes import GradientNorms, Parameter, clip_finite_, gradient_norms, total_norm
+from recorder.movements import Movements
+from recorder.owned import OwnedParameters
+from recorder.probes import GradientNorms, clip_finite_, gradient_norms, total_norm
 from recorder.readings import number
 from recorder.scaling import ScalerWatch
 
@@ -53,16 +51,11 @@ class Channel:
         self.opened: list[Measures] = []
         self.is_deep = False
         self.scheduler_seen = scheduler_position(scheduler)
-        self.deep_seconds = 0.0
-        self._deep_parameters = deep_parameters
-        self._names = names
+        self._owned = OwnedParameters(optimizer, names)
+        self._movements = Movements(deep_parameters)
         self._guard = guard
         self._again = again
         self._evaluations: int | None = None
-        self._all: list[Tensor] = []
-        self._parameters: list[Parameter] = []
-        self._sample: Movement | None = None
-        self._exact: Movement | None = None
         self._scaler = ScalerWatch(scaler, optimizer, self._through_scaler)
         self._watch = StepWatch(optimizer, self._before_step, self._after_step)
 
@@ -70,12 +63,17 @@ class Channel:
         self._watch.detach()
         self._scaler.detach()
 
+    @property
+    def deep_seconds(self) -> float:
+        """What this row has spent on what only a deep row does."""
+        return self._movements.deep_seconds
+
     def open(self, row: Measures, deep: bool) -> None:
         """Begin a row. What it ran under is read now, and again when the step is attempted."""
         self.row, self.ahead = row, None
         self.opened.append(row)
         self.is_deep = deep
-        self.deep_seconds = 0.0
+        self._movements.deep_seconds = 0.0
         self._read_settings(row)
 
     def forward_row(self) -> Measures | None:
@@ -101,42 +99,13 @@ class Channel:
             self.ahead = Measures({})
         return self.ahead
 
-    def parameters(self) -> list[Parameter]:
-        """What the optimizer may move, each once: trainable parameters, and frozen ones that still hold a gradient."""
-        groups = self.optimizer.param_groups
-        moving = [p for group in groups for p in group["params"] if p.requires_grad or p.grad is not None]
-        if len(moving) != len(self._all) or not all(map(is_, moving, self._all)):
-            self._all = moving
-            self._parameters = _named(groups, self._names())
-        return self._parameters
-
-    def movements(self) -> tuple[Movement, Movement | None]:
-        """The buffers for this row's update columns, and those for its layers: all coordinates, on deep rows alone.
-
-        They are the same buffers on a deep row of the whole model.
-        """
-        parameters = self.parameters()
-        if self._sample is None or not self._sample.covers(parameters):
-            self._sample, self._exact = Movement(parameters), None
-        if not self.is_deep:
-            return self._sample, None
-        if self._sample.is_exact and not self._deep_parameters:
-            return self._sample, self._sample
-        if self._exact is None:
-            self._exact = Movement([p for p in parameters if self._is_chosen(p)], limit=None)
-        return (self._sample if self._deep_parameters else self._exact), self._exact
-
-    def _is_chosen(self, parameter: Parameter) -> bool:
-        patterns = self._deep_parameters
-        return not patterns or any(fnmatchcase(parameter.name, pattern) for pattern in patterns)
-
     def measure(self, source: str = "recorder") -> GradientNorms:
         """Norms of the gradients as they are now, and the gradient itself for the cosine.
 
         Once a row is clipped its norm stands: what is measured later is no longer before the clipping.
         """
         scaled_by = self._scaler.scale() if self._scaler.holds_scaled else None
-        gradient = gradient_norms(self.parameters(), scaled_by)
+        gradient = gradient_norms(self._owned.now(), scaled_by)
         row = self.row if source == "at_step" else self.backward_row()
         if row is None or row.clips:
             return gradient
@@ -144,9 +113,7 @@ class Channel:
         row.gradient_source = row.gradient_source or source
         with self._guard:
             if self.is_deep:
-                started = perf_counter()
-                row.layers = layer_gradients(gradient, self._is_chosen)
-                self.deep_seconds += perf_counter() - started
+                row.layers = self._movements.layer_gradients(gradient)
             self._each(Movement.gradient)
         return gradient
 
@@ -253,25 +220,11 @@ class Channel:
             self.row.fired = True
             self.row.found_inf = found_inf
             self.row.movement = self._each(Movement.measure)
-            movement, detail = self.movements()
-            self.row.movement_is_exact = movement.is_exact
+            self.row.movement_is_exact = self._movements.finish(self.row.layers)
             self.row.maximize = bool(self.optimizer.param_groups[0].get("maximize", False))
-            if self.row.layers is not None and detail is not None:
-                started = perf_counter()
-                self.row.layers.observe_movement(detail)
-                self.deep_seconds += perf_counter() - started
-            movement.forget_gradient()
 
     def _each(self, part: Callable[[Movement], Any]) -> Any:
-        """One part of this row's movements; only what an ordinary row would not have done is counted as deep."""
-        movement, detail = self.movements()
-        result = None if movement is detail and movement is not self._sample else part(movement)
-        if detail is None or detail is self._sample:
-            return result
-        started = perf_counter()
-        detailed = part(detail)
-        self.deep_seconds += perf_counter() - started
-        return detailed if movement is detail else result
+        return self._movements.each(part, self._owned.now(), self.is_deep)
 
     def _read_settings(self, row: Measures) -> None:
         """What the row runs under, before scheduler and scaler move."""
@@ -291,16 +244,3 @@ def _closure_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], A
     """The closure given to `optimizer.step`; hooks see the optimizer itself as the first argument."""
     closure = kwargs.get("closure", args[1] if len(args) > 1 else None)
     return closure if callable(closure) else None
-
-
-def _named(groups: list[dict[str, Any]], names: dict[int, str]) -> list[Parameter]:
-    """Each moving parameter once, with its group: the parameter group where there are several, else its module."""
-    found: dict[int, Parameter] = {}
-    for index, group in enumerate(groups):
-        for position, tensor in enumerate(group["params"]):
-            if id(tensor) in found or not (tensor.requires_grad or tensor.grad is not None):
-                continue
-            name = names.get(id(tensor), f"group{index}.{position}")
-            label = str(group.get("name", f"group {index}")) if len(groups) > 1 else name.split(".")[0]
-            found[id(tensor)] = Parameter(name, label, tensor)
-    return list(found.values())

@@ -20,6 +20,7 @@ from recorder.guard import Guard, describe_error
 from recorder.logbook import Entry, Logbook
 from recorder.measures import Measures
 from recorder.memory import MemoryGauge
+from recorder.remarks import Remarks
 from recorder.store import RunWriter
 from recorder.transition import Transition
 from recorder.trigger import Trigger, default
@@ -28,7 +29,7 @@ from recorder.watch import Watch
 MOST_USER_FIELDS = 500
 
 
-class FlightRecorder:
+class FlightRecorder(Remarks):
     """Writes each transition of a training loop to a run directory.
 
     `optimizer` is one optimizer or a dict of named ones; then `scheduler` and `max_norm` may be dicts as well.
@@ -159,26 +160,6 @@ class FlightRecorder:
         """Whether a trigger began to trip with the last row that was read."""
         return self._watch.tripped
 
-    def checkpoint(self, name: str) -> None:
-        """Note that the loop has saved its state."""
-        self._event("checkpoint", name=str(name))
-
-    def validation(self, loss: Tensor | float) -> None:
-        """Note a validation loss."""
-        with self.guard:
-            self._logbook.event("validation", loss=float(loss), row=self._logbook.row - 1)
-
-    def resumed(self, from_checkpoint: str, restored: Sequence[str] = ()) -> None:
-        """Note which checkpoint the loop continues from and which of its parts came back.
-
-        `restored` names them: model, optimizer, scheduler, scaler, rng, sampler, accumulation.
-        """
-        self._event("resume", from_checkpoint=str(from_checkpoint), restored=list(restored))
-
-    def note(self, text: str) -> None:
-        """Keep a remark of the user's in the run."""
-        self._event("note", text=str(text))
-
     def close(self) -> None:
         """Close what is open, seal the run and let go of the optimizers. May be called twice."""
         if self._closed or os.getpid() != self._pid:
@@ -275,7 +256,7 @@ class FlightRecorder:
         """Note an exception of the loop's, once; leaving a generator is none."""
         if error is not self._told and not isinstance(error, GeneratorExit):
             self._told = error
-            self._event("exception", text=describe_error(error))
+            self.remark("exception", text=describe_error(error))
 
     def _end_run(self) -> None:
         """Raise what a limit asked for, once, with everything written."""
@@ -285,10 +266,6 @@ class FlightRecorder:
             self._logbook.flush()
         self._tell_exception(ending)
         raise ending
-
-    def _event(self, kind: str, **fields: Any) -> None:
-        with self.guard:
-            self._logbook.event(kind, row=self._logbook.row - 1, **fields)
 
     def _parameter_names(self) -> dict[int, str]:
         return {id(parameter): name for name, parameter in self._model.named_parameters()}
