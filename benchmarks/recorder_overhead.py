@@ -1,6 +1,6 @@
 """What recording costs, as ratios to the same loop without it, measured in one process.
 
-    python -m benchmarks.recorder_overhead [--model tiny mlp gpt] [--steps 100] [--device cpu] [--json FILE]
+    python -m benchmarks.recorder_overhead [--model tiny mlp gpt] [--steps 100] [--device cpu] [--others]
 
 Every variant trains a copy of the model of its own, and the variants take their steps in turn, so that a change of the
 machine's speed meets them all. Printed are the median time of a step, the ratio of the medians to the plain loop
@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 from unittest import mock
 
 import torch
 
 from benchmarks.models import MODELS, Workload
+from benchmarks.other_recorders import installed
 from recorder import FlightRecorder
 from recorder.movement import Movement
 
 Step = Callable[[], None]
+Make = Callable[[Workload, Path], Step]
 
 
 def plain(work: Workload, _folder: Path) -> Step:
@@ -41,7 +44,7 @@ def plain(work: Workload, _folder: Path) -> Step:
     return step
 
 
-def recorded(deep_every: int | str) -> Callable[[Workload, Path], Step]:
+def recorded(deep_every: int | str) -> Make:
     """The loop under the flight recorder."""
 
     def make(work: Workload, folder: Path) -> Step:
@@ -83,7 +86,7 @@ def naive(work: Workload, _folder: Path) -> Step:
     return step
 
 
-VARIANTS: dict[str, Callable[[Workload, Path], Step]] = {
+VARIANTS: dict[str, Make] = {
     "plain": plain,
     "always-on": recorded(0),
     "auto": recorded("auto"),
@@ -116,11 +119,11 @@ def _timed(function: Callable[..., object], spent: list[float]) -> Callable[...,
     return wrapper
 
 
-def run(model: str, steps: int, device: str) -> dict[str, object]:
+def run(model: str, steps: int, device: str, variants: Mapping[str, Make]) -> dict[str, Any]:
     """Times of every variant on one model, in seconds, and what follows from them."""
     synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
     with TemporaryDirectory() as folder:
-        loops = {name: make(MODELS[model](device), Path(folder) / name) for name, make in VARIANTS.items()}
+        loops = {name: make(MODELS[model](device), Path(folder) / name) for name, make in variants.items()}
         times: dict[str, list[float]] = {name: [] for name in loops}
         arithmetic: list[float] = []
         for index in range(steps + 5):
@@ -170,10 +173,12 @@ def main() -> None:
     options.add_argument("--steps", type=int, default=100)
     options.add_argument("--device", default="cpu")
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--others", action="store_true", help="also CSV, TensorBoard, W&B, trainscope if installed")
     options.add_argument("--json", type=Path)
     given = options.parse_args()
     torch.set_num_threads(given.threads)
-    results = [run(model, given.steps, given.device) for model in given.model]
+    variants = VARIANTS | installed() if given.others else VARIANTS
+    results = [run(model, given.steps, given.device, variants) for model in given.model]
     for result in results:
         print(f"{result['model']}: {result['steps']} steps, {given.threads} thread(s), {given.device}")
         for name, seconds in result["median_seconds"].items():

@@ -179,7 +179,7 @@ def _update_columns(measured: Numbers, exact: bool, maximize: bool) -> dict[str,
     if update != 0 or exact:
         # A sample that stood still does not prove that everything did.
         row["moved"] = update != 0
-    if update != 0 and len(measured) == 4:
+    if update != 0:
         inner, gradient = float(measured[2]), sqrt(measured[3])
         if gradient != 0:
             cosine = (inner if maximize else -inner) / (update * gradient)

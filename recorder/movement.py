@@ -37,17 +37,17 @@ class Movement:
         self._strides = [1] * whole + [self.stride] * (len(counts) - whole)
         self._sizes = [ceil(count / stride) for count, stride in zip(counts, self._strides, strict=True)]
         self._dtypes = [t.dtype for t in self._tensors]
-        dtypes = {_real(dtype) for dtype in self._dtypes}
-        kept = dtypes.pop() if len(dtypes) == 1 else torch.float64 if torch.float64 in dtypes else torch.float32
         self._is_small = sum(self._sizes) <= _WIDE_LIMIT
-        self._computed = torch.float64 if self._is_small or kept is torch.float64 else torch.float32
+        wide = self._is_small or any(dtype in (torch.float64, torch.complex128) for dtype in self._dtypes)
         device = self._tensors[0].device if self._tensors else torch.device("cpu")
         # Buffers made under inference mode could not be written to outside it.
         with torch.inference_mode(False):
-            self._theta = torch.empty(sum(self._sizes), dtype=kept, device=device)
-            self._gradient = torch.empty_like(self._theta)
-            self._after = torch.empty_like(self._theta)
-        self._change = self._before = torch.empty(0)
+            self._vectors = torch.zeros(
+                3, sum(self._sizes), dtype=torch.float64 if wide else torch.float32, device=device
+            )
+            self._wanted = torch.tensor([0, 4, 2, 8], device=device)
+        self._change, self._theta, self._gradient = self._vectors
+        self._into_change, self._into_theta, self._into_gradient = map(self._places, self._vectors)
         self._has_gradient = False
 
     @property
@@ -57,17 +57,17 @@ class Movement:
     def covers(self, parameters: Sequence[Parameter]) -> bool:
         """Whether these are still the parameters the buffers were made for."""
         same = len(parameters) == len(self._given) and all(map(is_, parameters, self._given))
-        return same and all(map(is_, (t.dtype for t in self._tensors), self._dtypes))
+        return same and [t.dtype for t in self._tensors] == self._dtypes
 
     @torch.no_grad()
     def theta(self) -> None:
         """Keep the parameters as they are before the step."""
-        self._gather(self._tensors, self._theta)
+        self._gather(self._tensors, self._into_theta)
 
     @torch.no_grad()
     def gradient(self) -> None:
         """Keep the gradient as it is before clipping; a parameter without one counts as zero."""
-        self._gather([_dense_gradient(t) for t in self._tensors], self._gradient)
+        self._gather([_dense_gradient(t) for t in self._tensors], self._into_gradient)
         self._has_gradient = True
 
     def forget_gradient(self) -> None:
@@ -75,25 +75,20 @@ class Movement:
 
     @torch.no_grad()
     def measure(self) -> Tensor:
-        """[2 or 4] float64: d.d, theta.theta, d.g, g.g of the change d, the parameters before it and the gradient g.
+        """[4] float64: d.d, theta.theta, d.g, g.g of the change d, the parameters before it and the gradient g.
 
-        Without a gradient the last two are left out. A sample's products are scaled up to all coordinates.
+        Those with g are 0 where no gradient was kept. A sample's products are scaled up to all coordinates.
         """
-        self._gather(self._tensors, self._after)
-        self._before = self._theta.to(self._computed)
-        self._change = self._after.to(self._computed).sub_(self._before)
+        if not self._has_gradient:
+            self._gradient.zero_()
+        self._gather(self._tensors, self._into_change)
+        self._change.sub_(self._theta)
         if self._is_small:
-            vectors = [self._change, self._before] + [self._gradient.to(self._computed)] * self._has_gradient
-            stacked = torch.stack(vectors)
-            products = stacked @ stacked.T
-            # A list as an index would be copied to the device, and the host would wait for it.
-            places = ((0, 0), (1, 1), (0, 2), (2, 2))[: 4 if self._has_gradient else 2]
-            return torch.stack([products[place] for place in places])
-        measured = [self._square(self._change), self._square(self._before)]
-        if self._has_gradient:
-            gradient = self._gradient.to(self._computed)
-            measured += [self._dot(self._change, gradient), self._square(gradient)]
-        return torch.stack(measured)
+            return (self._vectors @ self._vectors.T).flatten().index_select(0, self._wanted)
+        change, theta, gradient = self._change, self._theta, self._gradient
+        return torch.stack(
+            [self._square(change), self._square(theta), self._dot(change, gradient), self._square(gradient)]
+        )
 
     def change(self) -> Sequence[Tensor]:
         """The last measured change, a flat vector per parameter, in the order of `parameters`."""
@@ -101,7 +96,7 @@ class Movement:
 
     def before(self) -> Sequence[Tensor]:
         """The parameters before the step, a flat vector per parameter, in the order of `parameters`."""
-        return torch.split(self._before, self._sizes)
+        return torch.split(self._theta, self._sizes)
 
     @property
     def _parts(self) -> tuple[slice, slice]:
@@ -120,14 +115,22 @@ class Movement:
         whole, rest = (dot(left[part], right[part]) for part in self._parts)
         return whole + self.stride * rest
 
-    def _gather(self, tensors: Sequence[Tensor], out: Tensor) -> None:
+    def _gather(self, tensors: Sequence[Tensor], into: list[Tensor]) -> None:
         if not tensors:
             return
-        pieces = [_flat(t) if s == 1 else _flat(t)[::s] for t, s in zip(tensors, self._strides, strict=True)]
-        if any(piece.dtype is not out.dtype or piece.device != out.device for piece in pieces):
-            torch._foreach_copy_(list(torch.split(out, self._sizes)), pieces)
+        if self.is_exact:
+            pieces = [torch.view_as_real(t) if t.is_complex() else t for t in tensors]
         else:
-            torch.cat(pieces, out=out)
+            pieces = [_flat(t) if s == 1 else _flat(t)[::s] for t, s in zip(tensors, self._strides, strict=True)]
+        torch._foreach_copy_(into, pieces)
+
+    def _places(self, vector: Tensor) -> list[Tensor]:
+        """Where each tensor goes: in its own shape where it is taken whole, so that it needs no flat view."""
+        parts = torch.split(vector, self._sizes)
+        if not self.is_exact:
+            return list(parts)
+        shapes = [(*t.shape, 2) if t.is_complex() else t.shape for t in self._tensors]
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _count_whole(by_size: Sequence[Parameter], limit: int | None) -> int:
@@ -152,10 +155,6 @@ def _coprime(stride: int, counts: Sequence[int]) -> int:
 
 def _coordinates(tensor: Tensor) -> int:
     return tensor.numel() * (2 if tensor.is_complex() else 1)
-
-
-def _real(dtype: torch.dtype) -> torch.dtype:
-    return torch.float64 if dtype is torch.complex128 else torch.float32 if dtype.is_complex else dtype
 
 
 def _flat(tensor: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -106,16 +105,15 @@ def _needs_blocks(tensor: Tensor) -> bool:
 
 
 def _settle_on_host(gradients: list[Tensor], norms: Tensor, nonfinite: Tensor) -> None:
-    host = norms.numpy()
-    for index in (~_is_safe(host)).nonzero()[0].tolist():
+    for index in [i for i, norm in enumerate(norms.tolist()) if not _is_safe(norm)]:
         finite = bool(torch.isfinite(gradients[index]).all().numpy())
         nonfinite[index] = float(not finite)
         norms[index] = _rescaled_norm(gradients[index])
 
 
-def _is_safe(norm: Any) -> Any:
+def _is_safe(norm: float) -> bool:
     low, high = _SAFE_NORM
-    return (norm >= low) & (norm <= high)
+    return low <= norm <= high
 
 
 def _rescaled_norm(tensor: Tensor) -> Tensor:
@@ -146,12 +144,13 @@ def clip_finite_(norms: GradientNorms, total: Tensor, max_norm: float) -> None:
     gradients = [p.tensor.grad for p in norms.parameters if p.tensor.grad is not None]
     if not gradients:
         return
-    coefficient = torch.clamp(max_norm / (total + 1e-6), max=1.0)
-    if coefficient.device.type == "cpu":
-        finite = isfinite(float(total.numpy())) and not norms.nonfinite.numpy().any()
-        if finite and float(coefficient.numpy()) < 1.0:
-            torch._foreach_mul_(gradients, float(coefficient.numpy()))
+    if total.device.type == "cpu":
+        norm = float(total.numpy())
+        factor = max_norm / (norm + 1e-6)
+        if isfinite(norm) and factor < 1.0 and not norms.nonfinite.numpy().any():
+            torch._foreach_mul_(gradients, factor)
         return
+    coefficient = torch.clamp(max_norm / (total + 1e-6), max=1.0)
     usable = (norms.nonfinite.sum() == 0) & torch.isfinite(total)
     coefficient = torch.where(usable, coefficient, torch.ones_like(coefficient)).float()
     for device in {g.device for g in gradients}:

@@ -27,8 +27,7 @@ def fetch(tensors: Sequence[Tensor]) -> list[Numbers]:
     by_device: dict[torch.device, list[int]] = {}
     for index, tensor in enumerate(tensors):
         if tensor.device.type == "cpu":
-            plain = tensor.detach().to(torch.float64)
-            fetched[index] = plain.numpy().reshape(-1)
+            fetched[index] = _host(tensor).reshape(-1)
         else:
             by_device.setdefault(tensor.device, []).append(index)
     for indices in by_device.values():
@@ -41,6 +40,11 @@ def fetch(tensors: Sequence[Tensor]) -> list[Numbers]:
 
 def number(value: Any) -> float:
     """One host number from a Python number or a tensor that is on the host."""
-    if isinstance(value, Tensor):
-        return float(fetch([value])[0][0])
-    return float(value)
+    if not isinstance(value, Tensor):
+        return float(value)
+    return float(_host(value).reshape(())) if value.device.type == "cpu" else float(fetch([value])[0][0])
+
+
+def _host(tensor: Tensor) -> Numbers:
+    plain = tensor.detach() if tensor.requires_grad else tensor
+    return (plain if plain.dtype is torch.float64 else plain.double()).numpy()
