@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from recorder.movement import Movement
-from recorder.probes import GradientNorms, Parameter, norm, values_of
+from recorder.probes import GradientNorms, Parameter, values_of
 from recorder.readings import Numbers
 
 
@@ -40,8 +40,7 @@ class Layers:
     def observe_movement(self, movement: Movement) -> None:
         """Take each parameter's movement from buffers that hold all its coordinates."""
         if movement.is_exact and movement.parameters:
-            before = torch.stack([norm(t) for t in movement.before()])
-            change = torch.stack([norm(t) for t in movement.change()])
+            change, before = movement.tensor_norms()
             self.moving, self.param_norm, self.change_norm = movement.parameters, before, change
 
     def rows(
@@ -74,5 +73,11 @@ def layer_gradients(gradient: GradientNorms, chosen: Callable[[Parameter], bool]
         return Layers(gradient, [], torch.zeros(0), torch.zeros(0))
     device = gradient.norms.device
     absmax = [n.to(device, torch.float64) for n in torch._foreach_norm(values, float("inf"))]
-    nonfinite = [(~torch.isfinite(v)).sum().to(device) for v in values]
+    # Looking at every number costs many times the norm, so on a CPU it is done only where there is one to count.
+    wanted = gradient.nonfinite.tolist() if device.type == "cpu" else [1.0] * len(gradient.parameters)
+    none = torch.zeros((), dtype=torch.int64, device=device)
+    nonfinite = [
+        (~torch.isfinite(v)).sum().to(device) if wanted[place] else none
+        for v, place in zip(values, places, strict=True)
+    ]
     return Layers(gradient, places, torch.stack(absmax), torch.stack(nonfinite))

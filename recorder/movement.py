@@ -48,6 +48,7 @@ class Movement:
             self._wanted = torch.tensor([0, 4, 2, 8], device=device)
         self._change, self._theta, self._gradient = self._vectors
         self._into_change, self._into_theta, self._into_gradient = map(self._places, self._vectors)
+        self.norms: tuple[Tensor, Tensor] | None = None
         self._has_gradient = False
 
     @property
@@ -85,18 +86,18 @@ class Movement:
         self._change.sub_(self._theta)
         if self._is_small:
             return (self._vectors @ self._vectors.T).flatten().index_select(0, self._wanted)
-        change, theta, gradient = self._change, self._theta, self._gradient
-        return torch.stack(
-            [self._square(change), self._square(theta), self._dot(change, gradient), self._square(gradient)]
-        )
+        self.norms = None if not self.is_exact else self._norms_of_tensors()
+        change, theta = self._change, self._theta
+        squares = [s.square().sum() for s in self.norms] if self.norms else [self._square(change), self._square(theta)]
+        return torch.stack([*squares, self._dot(change, self._gradient), self._square(self._gradient)])
 
-    def change(self) -> Sequence[Tensor]:
-        """The last measured change, a flat vector per parameter, in the order of `parameters`."""
-        return torch.split(self._change, self._sizes)
+    def tensor_norms(self) -> tuple[Tensor, Tensor]:
+        """[Q] float64 each, in the order of `parameters`: norms of the last measured change, and of what it changed."""
+        return self.norms or self._norms_of_tensors()
 
-    def before(self) -> Sequence[Tensor]:
-        """The parameters before the step, a flat vector per parameter, in the order of `parameters`."""
-        return torch.split(self._theta, self._sizes)
+    def _norms_of_tensors(self) -> tuple[Tensor, Tensor]:
+        change, theta = (torch.split(vector, self._sizes) for vector in (self._change, self._theta))
+        return torch.stack([norm(t) for t in change]), torch.stack([norm(t) for t in theta])
 
     @property
     def _parts(self) -> tuple[slice, slice]:

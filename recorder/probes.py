@@ -196,7 +196,7 @@ def absmax(tensors: Iterable[Tensor]) -> Tensor | None:
     Only plain tensors are looked at: not sparse, nested, meta or narrower than 16 bits, not a subclass, and not inside
     one of torch's function transforms, where a value would not outlive the transform.
     """
-    largest = [t.detach().abs().max().double() for t in tensors if _is_plain(t)]
+    largest = [torch.linalg.vector_norm(t.detach(), float("inf")).double() for t in tensors if _is_plain(t)]
     if not largest:
         return None
     return torch.stack([value.to(largest[0].device) for value in largest]).max()
