@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 from importlib import metadata
+from typing import TextIO
 
 import click
 
@@ -13,6 +15,7 @@ from spikeview.commands.report import report
 from spikeview.commands.status import BROKEN_PIPE, INTERRUPTED, OUR_FAULT, UNREADABLE, CommandError
 from spikeview.commands.triage import triage
 from spikeview.commands.view import view
+from spikeview.format import printable
 from spikeview.importers.errors import RunError
 
 COMMANDS: tuple[click.Command, ...] = (view, triage, report)
@@ -59,21 +62,28 @@ def main(arguments: list[str] | None = None) -> int:
         # Not click's own main: it ends a broken pipe with status 1, which here means that something was found.
         with spikeview.make_context("spikeview", list(arguments)) as context:
             status = spikeview.invoke(context)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it was closed before we began
+            sys.stdout.flush()
         return int(status or 0)
     except click.exceptions.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more at exit; there is nobody left to read it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up(sys.stdout)
         return BROKEN_PIPE
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "spikeview"
+        _tell(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+        return UNREADABLE
     except (RunError, CommandError) as error:
-        click.echo(f"spikeview: {error}", err=True)
+        _tell(str(error))
+        return UNREADABLE
+    except OSError as error:
+        if error.filename is not None:
+            return _own_fault(error, arguments)
+        _give_up(sys.stdout)  # a file that is opened has a name; what is written to, nameless, is the output
+        _tell(f"the output cannot be written ({error.strerror}); send it elsewhere")
         return UNREADABLE
     except Exception as error:  # noqa: BLE001 - the exit status tells a caller that the fault is ours, not the run's
         return _own_fault(error, arguments)
@@ -85,5 +95,19 @@ def _own_fault(error: Exception, arguments: list[str]) -> int:
     else:
         what = " ".join(str(error).split()) or "no message"
         again = "run again as `spikeview --debug ...` for the traceback, and please report it"
-        click.echo(f"spikeview: a fault of its own: {type(error).__name__}: {what}; {again}", err=True)
+        _tell(f"a fault of its own: {type(error).__name__}: {what}; {again}")
     return OUR_FAULT
+
+
+def _tell(line: str) -> None:
+    """One line on stderr, whatever is in the text."""
+    try:
+        click.echo(f"spikeview: {printable(' '.join(line.split()))}", err=True)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Nobody takes what is written to a stream, and Python would fail once more when it flushes it at exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,6 +43,10 @@ LABELS: dict[str, str] = {
     "update_cosine": "cosine",
     "update_kind": "update measured",
 }
+# What acts instead of being seen: control characters, those that turn the direction of writing, line breaks, and
+# lone surrogates, which no encoding takes.
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST = 200
 DIGITS = 4
 WHOLE = 1e6
 LARGEST_SCALE = 1e12
@@ -49,7 +54,23 @@ LARGEST_SCALE = 1e12
 
 def label(name: str) -> str:
     """The name of a column in a sentence, a card or a table's head."""
-    return LABELS.get(name, name.replace("_", " "))
+    return LABELS.get(name) or shown(name.replace("_", " "))
+
+
+def printable(text: str) -> str:
+    """A text from a run as it may be shown anywhere: what would act on the reader's screen is written as its code."""
+    return UNSEEN.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def shown(text: str, longest: int = LONGEST) -> str:
+    """A name or a value from a run: printable, and of a very long one the beginning and its length."""
+    if len(text) <= longest:
+        return printable(text)
+    return f"{printable(text[: longest // 2])}… ({count(len(text))} characters)"
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def number(value: float, signed: bool = False, digits: int = DIGITS) -> str:
@@ -115,7 +136,7 @@ def scalar(name: str, value: Any, digits: int = DIGITS) -> str:
         if name == "loss_scale" and value.is_integer() and value < LARGEST_SCALE:
             return f"{value:.0f}"
         return number(value, signed=name == "update_cosine", digits=digits)
-    return str(value)
+    return shown(str(value))
 
 
 def cell(run: Run, name: str, position: int, digits: int = DIGITS) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,11 +53,17 @@ class Run:
         return int(self.table.num_rows)
 
     def __contains__(self, name: str) -> bool:
-        return name in self.table.column_names
+        return name in self._names
 
     @property
     def name(self) -> str:
-        return self.path.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
+        """What people call the run: the last part of its path, the directory's own name where that is `.` or `..`."""
+        name = _last(self.path)
+        return _last(str(Path(self.path).resolve())) if name in ("", ".", "..") else name
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.table.column_names)
 
     @property
     def optimizers(self) -> list[str]:
@@ -151,6 +159,10 @@ class Run:
             kinds[~recorded & ~column.applies(self, name)] = Kind.NOT_APPLICABLE
         kinds.flags.writeable = False
         return kinds
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/\\").replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _all_null(rows: int, column: Column | None) -> NDArray[Any]:

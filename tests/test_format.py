@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spikeview.format import label, mads, number, plain, scalar
+from spikeview.format import label, mads, number, plain, printable, scalar, shown
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,24 @@ def test_columns_have_short_names() -> None:
     columns = ("loss", "grad_norm", "update_ratio", "update_cosine", "clip_coef", "loss_scale", "user_domain")
     names = ["loss", "pre-clip norm", "update ratio", "cosine", "clip coefficient", "loss scale", "user domain"]
     assert [label(column) for column in columns] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("plain, ± … ≤ 猫 🐈 و", "plain, ± … ≤ 猫 🐈 و"),
+        ("\x1b[31m\x07\x00\n\x7f\x9b", r"\x1b[31m\x07\x00\x0a\x7f\x9b"),
+        ("\u202eabc\u2066\u2028\ud800", r"\u202eabc\u2066\u2028\ud800"),
+        ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+    ],
+)
+def test_what_acts_instead_of_being_seen_is_written_as_its_code(text: str, seen: str) -> None:
+    assert printable(text) == seen
+
+
+def test_a_long_text_is_its_beginning_and_its_length() -> None:
+    assert shown("x" * 200) == "x" * 200
+    assert shown("x" * 100_000) == "x" * 100 + "… (100,000 characters)"
+    assert shown("x" * 61, 60) == "x" * 30 + "… (61 characters)"
+    assert scalar("batch_id", "\x07" * 201) == r"\x07" * 100 + "… (201 characters)"
+    assert label("user_\x1b") == r"user \x1b"

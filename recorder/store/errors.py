@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from os import PathLike
 
 
@@ -12,3 +13,9 @@ class StoreError(Exception):
         self.path = str(path)
         lines = f"{self.path}: {what}; {advice}".splitlines()
         super().__init__(" ".join(line.strip() for line in lines))
+
+
+def cannot_read(path: str | PathLike[str], error: OSError) -> StoreError:
+    """What the system says of a path that it does not let us read."""
+    advice = "check its permissions" if isinstance(error, PermissionError) else "check the path"
+    return StoreError(path, f"cannot be read ({os.strerror(error.errno) if error.errno else error})", advice)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from recorder.store.errors import StoreError
+from recorder.store.errors import cannot_read
 from recorder.store.journal import TORN, read_journal
 from recorder.store.parts import write_part
 from recorder.store.rows import Rows
@@ -22,6 +22,7 @@ from recorder.store.tables import to_table
 
 _PART = re.compile(r"part-(\d{6,9})\.parquet")
 _JOURNAL = re.compile(r"_journal-(\d{6,9})")
+_RANK = re.compile(r"rank=(0|[1-9]\d{0,8})")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Contents:
 def table_folder(run: Path, table: str, rank: int) -> Path:
     """Where the rows of one table and rank lie."""
     return run / table / f"rank={rank}"
+
+
+def ranks(run: Path) -> list[int]:
+    """The ranks that have a folder for their rows."""
+    return sorted(int(match[1]) for name in _names(run / "steps") if (match := _RANK.fullmatch(name)))
 
 
 def part_path(folder: Path, number: int) -> Path:
@@ -98,13 +104,17 @@ def seal_journals(folder: Path) -> Iterator[str]:
             seal(folder, number, journal.rows)
 
 
-def _listing(folder: Path) -> Contents:
+def _names(folder: Path) -> list[str]:
     try:
-        names = [entry.name for entry in folder.iterdir()]
+        return [entry.name for entry in folder.iterdir()]
     except FileNotFoundError:
-        return Contents()
+        return []
     except OSError as error:
-        raise StoreError(folder, f"cannot be read ({error.strerror})", "check its permissions") from None
+        raise cannot_read(folder, error) from None
+
+
+def _listing(folder: Path) -> Contents:
+    names = _names(folder)
     return Contents(
         parts=frozenset(int(match[1]) for name in names if (match := _PART.fullmatch(name))),
         journals=frozenset(int(match[1]) for name in names if (match := _JOURNAL.fullmatch(name))),

@@ -18,8 +18,9 @@ import numpy as np
 from recorder.store.errors import StoreError
 from recorder.store.files import AppendFile
 from recorder.store.layout import Layout
+from recorder.store.regular import regular_size
 from recorder.store.rows import Record, Rows
-from recorder.store.values import Scalar, user_scalar
+from recorder.store.values import Scalar, clean_text, user_scalar
 
 MAGIC = b"spkjrnl\x01"
 TORN = "the last row was being written when the run ended"
@@ -63,6 +64,7 @@ def read_journal(path: Path) -> Journal | None:
 
     Raises FileNotFoundError where it is gone (sealed meanwhile), StoreError where it is no journal of ours.
     """
+    regular_size(path, path.parents[2])
     data = path.read_bytes()
     start = len(MAGIC)
     if data[:start] != MAGIC[: len(data)]:
@@ -71,7 +73,7 @@ def read_journal(path: Path) -> Journal | None:
     if head is None:
         return None
     try:
-        rows = Rows(Layout(json.loads(head)["columns"]))
+        rows = Rows(_layout(head))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StoreError(path, f"has columns that cannot be read ({error})", "update spikeview") from None
     offset = start + _FRAME.size + len(head)
@@ -83,6 +85,14 @@ def read_journal(path: Path) -> Journal | None:
         offset += _FRAME.size + len(payload)
     _check_codes(path, rows)
     return Journal(rows, _note(path, data, offset))
+
+
+def _layout(head: bytes) -> Layout:
+    columns = json.loads(head)["columns"]
+    for name, _ in columns:
+        if not name or name != clean_text("column", name) or name.startswith("#"):
+            raise ValueError(f"{name!r:.80} is no name of a column")
+    return Layout(columns)
 
 
 def _frame(payload: bytes) -> bytes:
@@ -121,7 +131,7 @@ def _user(data: bytes) -> dict[str, Scalar]:
     fields = json.loads(data)
     if not isinstance(fields, dict):
         raise ValueError("user fields are not an object")
-    return {name: user_scalar(name, value) for name, value in fields.items()}
+    return {clean_text("user field", name): user_scalar(name, value) for name, value in fields.items()}
 
 
 def _check_codes(path: Path, rows: Rows) -> None:
@@ -137,4 +147,8 @@ def _note(path: Path, data: bytes, offset: int) -> str | None:
     rest = data[offset:]
     # A power cut can leave zeros where the last bytes were not on the disk yet.
     torn = len(rest) < _FRAME.size or not any(rest) or _FRAME.size + _FRAME.unpack_from(rest)[0] >= len(rest)
-    return TORN if torn else f"{path.name} is damaged at byte {offset}: {len(rest)} bytes of rows after it are left out"
+    return (
+        TORN
+        if torn and _payload(data, offset) is None
+        else f"{path.name} is damaged at byte {offset}: {len(rest)} bytes of rows after it are left out"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from recorder.schema import Column
-from recorder.store.errors import StoreError
+from recorder.store.errors import StoreError, cannot_read
 from recorder.store.files import put_in_place
+from recorder.store.regular import regular_size
 
 ROW_GROUP = 65_536
 _PENDING = b"pending"
@@ -30,7 +32,7 @@ def write_part(path: Path, table: pa.Table, pending: NDArray[np.int64]) -> None:
     repeating = [field.name for field in table.schema if _is_text(field.type) and _repeats(table[field.name])]
     encodings = {field.name: _encoding(field.type) for field in table.schema if field.name not in repeating}
     try:
-        with pa.OSFile(str(temporary), "wb") as sink:
+        with pa.OSFile(_name(temporary), "wb") as sink:
             pq.write_table(
                 table,
                 sink,
@@ -51,24 +53,28 @@ def read_part(path: Path, columns: Sequence[Column], wanted: Sequence[str] | Non
 
     Raises StoreError naming the part where it is damaged or not one of ours.
     """
+    size = 0
     try:
-        with pq.ParquetFile(path, memory_map=True, page_checksum_verification=True) as file:
+        size = regular_size(path, path.parents[2])
+        with pa.memory_map(_name(path)) as data, pq.ParquetFile(data, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
-            _check_columns(path, names, columns)
+            check_columns(path, names, columns)
             table = file.read(columns=None if wanted is None else [name for name in names if name in wanted])
             pending = _pending(file.schema_arrow.metadata or {}, table.num_rows)
     except FileNotFoundError:
         raise
+    except PermissionError as error:
+        raise cannot_read(path, error) from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        size = path.stat().st_size if path.exists() else 0
         raise StoreError(path, f"is damaged or truncated, at {size} bytes ({error})", _MOVE) from None
     return table.replace_schema_metadata(None), pending
 
 
-def _check_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -> None:
+def check_columns(path: Path, names: Sequence[str], columns: Sequence[Column]) -> None:
+    """Raises StoreError where a file has not the columns that every row of ours has, or two of one name."""
     missing = [column.name for column in columns if column.phase == "identity" and column.name not in names]
     if missing:
-        what = f"is a Parquet file without the columns {', '.join(missing)}, so the recorder did not write it"
+        what = f"lacks the columns {', '.join(missing)}, so the recorder did not write it"
         raise StoreError(path, what, "move it out of the directory")
     if len(set(names)) != len(names):
         raise StoreError(path, "holds two columns of one name, so the recorder did not write it", "move it away")
@@ -82,6 +88,11 @@ def _pending(metadata: dict[bytes, bytes], count: int) -> list[int]:
     if not isinstance(positions, list):
         return []
     return [place for place in positions if isinstance(place, int) and 0 <= place < count]
+
+
+def _name(path: Path) -> str:
+    # As bytes, which may be any name; as a text it would have to be UTF-8.
+    return os.fsencode(path)  # type: ignore[return-value]  # the stubs know only of texts
 
 
 def _is_text(kind: pa.DataType) -> bool:

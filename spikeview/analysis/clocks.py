@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from recorder.schema import Mask
 from spikeview.run import Run
 
-# From a scale of 2**24 a scaler finds its level within ten skips.
-CALIBRATING = 32
+# The largest scale in use, 2**24, is 1 after as many halvings: below that the gradients themselves are too large.
+CALIBRATING = 24
 
 
 def skipped(run: Run) -> Mask:
@@ -17,6 +17,12 @@ def skipped(run: Run) -> Mask:
     attempted: Mask = run.values("attempted")
     executed: Mask = run.values("executed")
     return attempted & run.recorded("executed") & ~executed
+
+
+def perhaps_executed(run: Run) -> Mask:
+    """[rows]: of which it is not known whether a step executed. Where none was attempted, none did."""
+    idle = run.recorded("attempted") & ~run.values("attempted").astype(np.bool_)
+    return ~run.recorded("executed") & ~idle
 
 
 def declined(run: Run) -> Mask:
@@ -32,24 +38,33 @@ def skipped_or_declined(run: Run) -> Mask:
 def calibrating(run: Run) -> Mask:
     """[rows]: skips by which a scaler finds its level.
 
-    The first skips of a segment, before anything executed in it, and one skip right after the scale grew.
+    The first skips of a segment, before the first step that executes in it, and one skip right after the scale grew.
+    Where nothing executes in the segment no level was found, and none of its skips is calibration.
     """
     skips = skipped(run)
     if not skips.any():
         return skips
-    unsettled = (_within_segment(run, run.values("executed")) == 0) & (_within_segment(run, skips) <= CALIBRATING)
-    found: Mask = skips & (unsettled | _grown(run))
+    segment = _segments(run)
+    executed = run.values("executed").astype(np.bool_)
+    settles = np.bincount(segment, weights=executed | perhaps_executed(run)) > 0
+    first = (_so_far(executed, segment) == 0) & (_so_far(skips, segment) <= CALIBRATING)
+    found: Mask = skips & (first & settles[segment] | _grown(run))
     return found
 
 
-def _within_segment(run: Run, mask: Mask) -> NDArray[np.int64]:
+def _segments(run: Run) -> NDArray[np.int64]:
+    """[rows]: the segment of each row, counted from 0."""
+    if "segment" not in run or not len(run):
+        return np.zeros(len(run), dtype=np.int64)
+    counted: NDArray[np.int64] = np.cumsum(np.diff(run.values("segment"), prepend=run.values("segment")[0]) != 0)
+    return counted
+
+
+def _so_far(mask: Mask, segment: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many rows of the mask its segment has held up to each row, that row included."""
     counts: NDArray[np.int64] = np.cumsum(mask)
-    if "segment" not in run or not len(run):
-        return counts
-    starts = np.flatnonzero(np.diff(run.values("segment"), prepend=run.values("segment")[0] - 1))
-    before: NDArray[np.int64] = counts[starts] - mask[starts]
-    return counts - np.repeat(before, np.diff(np.append(starts, len(run))))
+    starts = np.flatnonzero(np.diff(segment, prepend=-1))
+    return counts - (counts[starts] - mask[starts])[segment]
 
 
 def _grown(run: Run) -> Mask:

@@ -12,7 +12,7 @@ from spikeview.analysis.baseline import Baseline, baseline
 from spikeview.analysis.clocks import calibrating, declined, skipped
 from spikeview.analysis.outliers import outliers
 from spikeview.analysis.signals import SIGNALS, nonfinite, scale
-from spikeview.run import Floats, Run
+from spikeview.run import Floats, Kind, Run
 
 HALF = 0.5
 
@@ -29,13 +29,15 @@ class Observed:
     deviation: Floats | None = None
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # values may be as large as a float can hold
 def observe(run: Run) -> tuple[Mapping[str, Baseline], tuple[Observed, ...]]:
     """The baseline of every signal that was recorded, by column, and what left them, in causal order.
 
     Only rows that executed feed a baseline, and rows with nothing to execute (micro-steps before the last).
     """
     calm = calibrating(run)
-    feeds = ~(skipped(run) | declined(run) | nonfinite(run, "loss") | nonfinite_gradient(run))
+    bad = nonfinite(run, "loss") | nonfinite(run, "grad_norm") | nonfinite_gradient(run)
+    feeds = ~(skipped(run) | declined(run) | bad)
     baselines: dict[str, Baseline] = {}
     observed: list[Observed] = []
     for signal in SIGNALS:
@@ -44,23 +46,42 @@ def observe(run: Run) -> tuple[Mapping[str, Baseline], tuple[Observed, ...]]:
         measure = scale(run, signal)
         weight = baselines.get(signal.weight) if signal.weight else None
         light = _light(run, signal.weight, weight) if signal.weight and weight else np.zeros(len(run), dtype=np.bool_)
-        out, track = outliers(measure.apply(run.values(signal.column)), feeds, signal, light)
-        baselines[signal.column] = baseline(track, measure)
+        judged = outliers(measure.apply(run.values(signal.column)), feeds, signal, light)
+        baselines[signal.column] = baseline(judged.track, measure, judged.habitual)
         values = run.values(signal.column)
         if signal.column != "grad_norm":
             observed.append(Observed(signal.column, signal.phase, "nonfinite", nonfinite(run, signal.column), values))
-        observed.append(Observed(signal.column, signal.phase, "outlier", out, values, track.deviation))
+        observed.append(Observed(signal.column, signal.phase, "outlier", judged.out, values, judged.track.deviation))
     observed += [_gradient(run, calm), _skips(run, calm), _still(run)]
     return baselines, tuple(observed)
 
 
 def nonfinite_gradient(run: Run) -> Mask:
-    """[rows]: a gradient holds a NaN or Inf: by the count where it was recorded, else by the norm.
+    """[rows]: a gradient is known to hold a NaN or Inf: by the count where it was recorded.
 
-    A norm can overflow though every gradient is finite, so the count has the last word.
+    Without a count a norm of NaN says so, and a step that the scaler or the loop left out for it; a norm of Inf does
+    not, since a norm can overflow though every gradient is finite.
     """
-    counted = run.recorded("grad_nonfinite_params")
-    return np.where(counted, run.values("grad_nonfinite_params") > 0, nonfinite(run, "grad_norm"))
+    told = run.kind("grad_norm") == Kind.NAN
+    told = told | run.equals("skip_reason", "amp_overflow") | run.equals("skip_reason", "nonfinite_grad")
+    counted: Mask = run.recorded("grad_nonfinite_params")
+    broken: Mask = np.where(counted, run.values("grad_nonfinite_params") > 0, told)
+    return broken
+
+
+def unknown_gradient(run: Run) -> Mask:
+    """[rows]: a gradient of which it is not known whether it is finite."""
+    norm = run.kind("grad_norm")
+    silent = (norm == Kind.NOT_RECORDED) | (norm == Kind.POS_INF) | (norm == Kind.NEG_INF)
+    unknown: Mask = silent & (run.kind("grad_nonfinite_params") == Kind.NOT_RECORDED) & ~nonfinite_gradient(run)
+    return unknown
+
+
+def overflowed_norm(run: Run) -> Mask:
+    """[rows]: a norm of Inf over gradients that are all finite: the largest that there can be."""
+    finite = run.recorded("grad_nonfinite_params") & (run.values("grad_nonfinite_params") == 0)
+    overflowed: Mask = finite & (run.kind("grad_norm") == Kind.POS_INF)
+    return overflowed
 
 
 def _gradient(run: Run, calm: Mask) -> Observed:

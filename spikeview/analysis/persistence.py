@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from recorder.schema import Mask
+from spikeview.analysis.observations import Observed
+from spikeview.analysis.signals import SIGNALS
 from spikeview.run import Floats
 
 WINDOW = 16
@@ -12,24 +15,39 @@ SUSTAINED = 3.0
 CRITICAL = 10.0
 LEAST = 3
 
+_SIDE = {signal.column: signal.side for signal in SIGNALS}
+
 TRANSIENT, PERSISTENT, DIVERGED = "transient", "persistent", "diverged"
 
 
-def persistence(deviation: Floats, nonfinite: Mask, to_the_end: bool) -> str:
-    """From a signal's distance from its baseline on the rows of an incident and the WINDOW after it.
+def persistence(observed: Sequence[Observed], first: int, last: int) -> str:
+    """How an episode of one signal went on, from its first bad row: `observed` holds the signal for every reason.
 
-    `deviation` is in MADs towards the bad side, NaN where there is none; a `nonfinite` row is infinitely far.
-    Diverged: out of the band up to the last row of the run (`to_the_end`), for LEAST rows or more. Persistent:
-    in some WINDOW of rows the smallest is over SUSTAINED and the largest over CRITICAL, the two conditions of the
-    K2-V2 technical report (section 3.5.2).
+    Diverged: out of the band up to the last row of the run, for LEAST rows or more. Persistent: in some WINDOW of rows
+    the smallest distance is over SUSTAINED and the largest over CRITICAL, the two conditions of the K2-V2 technical
+    report (section 3.5.2).
     """
-    far = np.where(nonfinite, np.inf, deviation)
+    length = len(observed[0].mask)
+    rows = slice(first, min(last + 1 + WINDOW, length))
+    far = _distance(observed, rows)
     far = far[~np.isnan(far)]
     inside = np.flatnonzero(far <= SUSTAINED)
     starts, ends = np.append(0, inside + 1), np.append(inside, len(far))
-    if to_the_end and ends[-1] - starts[-1] >= LEAST:
+    if rows.stop == length and ends[-1] - starts[-1] >= LEAST:
         return DIVERGED
     long = ends - starts >= WINDOW
     if any(far[start:end].max() > CRITICAL for start, end in zip(starts[long], ends[long], strict=True)):
         return PERSISTENT
     return TRANSIENT
+
+
+def _distance(observed: Sequence[Observed], rows: slice) -> Floats:
+    """In MADs towards the bad side, NaN where there is none; a row that is bad for another reason is infinitely far."""
+    far = np.zeros(rows.stop - rows.start)
+    for each in observed:
+        if each.deviation is not None:
+            far = _SIDE.get(each.signal, 1) * each.deviation[rows]
+    for each in observed:
+        if each.deviation is None:
+            far = np.where(each.mask[rows], np.inf, far)
+    return far

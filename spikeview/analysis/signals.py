@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +21,9 @@ class Signal:
 
     `side` is the side on which leaving the baseline is bad, `threshold` how many MADs out is too far, `floor` the
     smallest MAD taken seriously: below it lie rounding and sampling. Logs make a positive quantity's factors
-    comparable; `relative_to` is divided out first. The last three hold for the direction of an update alone: it must
-    also pass `bound`, on `streak` values in a row, and has no say where `weight` is under half of its own baseline.
+    comparable; `relative_to` is divided out first; `unfit` says on which rows the value's own units are not known. The
+    last three hold for the direction of an update alone: it must also pass `bound`, on `streak` values in a row, and
+    has no say where `weight` is under half of its own baseline.
     """
 
     column: str
@@ -31,9 +33,19 @@ class Signal:
     floor: float
     threshold: float
     relative_to: str | None = None
+    unfit: Callable[[Run], Mask] | None = None
     bound: float | None = None
     streak: int = 1
     weight: str | None = None
+
+
+def still_scaled(run: Run) -> Mask:
+    """[rows]: where the norm may still be multiplied by the loss scale.
+
+    The recorder divides the scale out of what it measures or is told; it cannot for a norm seen only at the step.
+    """
+    scaled = run.recorded("grad_norm_is_unscaled") & ~run.values("grad_norm_is_unscaled").astype(np.bool_)
+    return scaled & ~(run.equals("grad_norm_source", "recorder") | run.equals("grad_norm_source", "observed"))
 
 
 # One update against its own gradient is ordinary with small batches (7 to 14 % of them at batch 8 and below), and a
@@ -41,7 +53,7 @@ class Signal:
 # fmt: off
 SIGNALS: tuple[Signal, ...] = (
     Signal("loss", "forward", HIGH, log=True, floor=0.02, threshold=6),
-    Signal("grad_norm", "backward", HIGH, log=True, floor=0.1, threshold=6),
+    Signal("grad_norm", "backward", HIGH, log=True, floor=0.1, threshold=6, unfit=still_scaled),
     Signal("update_ratio", "update", HIGH, log=True, floor=0.1, threshold=7, relative_to="lr"),
     Signal("update_cosine", "update", LOW, log=False, floor=0.05, threshold=5,
            bound=-0.2, streak=2, weight="grad_norm"),
@@ -73,7 +85,17 @@ class Scale:
 
 
 def scale(run: Run, signal: Signal) -> Scale:
-    """The scale of a signal in this run: linear, in units of its usual size, where too much of it is not positive."""
+    """The scale of a signal in this run: linear, in units of its usual size, where too much of it is not positive.
+
+    Where the units of a value are not known its unit is NaN, and so is all that is derived from it.
+    """
+    usual = _usual_scale(run, signal)
+    if signal.unfit is None or not (unfit := signal.unfit(run)).any():
+        return usual
+    return Scale(usual.log, np.where(unfit, np.nan, usual.unit))
+
+
+def _usual_scale(run: Run, signal: Signal) -> Scale:
     if not signal.log:
         return Scale(False, 1.0)
     finite = run.values(signal.column)[run.kind(signal.column) == Kind.FINITE]
@@ -91,4 +113,5 @@ def nonfinite(run: Run, column: str) -> Mask:
 
 def is_nonfinite(kinds: NDArray[np.uint8]) -> Mask:
     """Of kinds of cells, those that are NaN or an infinity."""
-    return np.isin(kinds, (Kind.NAN, Kind.POS_INF, Kind.NEG_INF))
+    bad: Mask = (kinds >= Kind.NAN) & (kinds <= Kind.NEG_INF)
+    return bad

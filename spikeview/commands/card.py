@@ -11,7 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from spikeview.format import label, plural
+from spikeview.format import label, plural, printable, shown, words
+from spikeview.report.headline import no_incident
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.rules.finding import CheckResult, Finding, Outcome, Verdict
 from spikeview.rules.wording import name_rows, reading, row_of
@@ -45,6 +46,8 @@ def card(diagnosis: Diagnosis) -> Iterator[Item]:
     yield Text(), _head(diagnosis)
     for note in diagnosis.run.notes:
         yield _item("!", "yellow", f"note: {note}")
+    if not diagnosis.incidents and (not diagnosis.judged_rows or diagnosis.unjudged):
+        yield _item("?", "yellow", no_incident(diagnosis))
     for number, diagnosed in enumerate(diagnosis.incidents, start=1):
         yield Text(), Text()
         yield from _incident(number, diagnosed)
@@ -65,11 +68,6 @@ def wrapped(text: Text, width: int) -> list[Text]:
     return lines
 
 
-def printable(text: str) -> str:
-    """A text from a run without anything that a terminal would act on."""
-    return "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in text)
-
-
 def _head(diagnosis: Diagnosis) -> Text:
     run, found = diagnosis.run, len(diagnosis.incidents)
     failed = sum(check.outcome is Outcome.FAILED for check in diagnosis.checks)
@@ -77,8 +75,8 @@ def _head(diagnosis: Diagnosis) -> Text:
     if run.recorded("executed").any():
         executed = f"{np.count_nonzero(run.values('executed')):,} executed"
     incidents = plural(found, "incident") if found else "no incident"
-    head = Text.assemble((printable(run.name), "bold"), f"  {plural(len(run), 'row')}, {executed}, ")
-    head.append(incidents, "bold red" if found else "bold green")
+    head = Text.assemble((shown(run.name), "bold"), _rank(run), f"  {plural(len(run), 'row')}, {executed}, ")
+    head.append(incidents, "bold red" if found else "bold green" if diagnosis.judged_rows else "bold yellow")
     return head.append(f", {plural(failed, 'check')} failed", "bold red") if failed else head
 
 
@@ -105,7 +103,9 @@ def _facts(diagnosed: Diagnosed) -> dict[str, str]:
     first = incident.first_bad
     value = reading(run, diagnosed.view.baselines, first.signal, first.position)
     facts = {"first bad": _REASON.get(first.reason, value)}
-    if transition is None:
+    if transition is None and diagnosed.transition_unknown:
+        facts["transition"] = "which came before is not known: executed was not recorded"
+    elif transition is None:
         facts["transition"] = "none executed before it"
     elif transition == first.position:
         facts["transition"] = f"{_where(run, transition)}: its own update"
@@ -122,8 +122,12 @@ def _facts(diagnosed: Diagnosed) -> dict[str, str]:
 
 def _where(run: Run, position: int) -> str:
     step = f"step {int(run.values('step')[position])}, " if run.recorded("step")[position] else ""
-    batch = run.text("batch_id", position)
-    return f"{step}row {row_of(run, position)}" + (f", batch {printable(batch)}" if batch is not None else "")
+    batch = f", batch {words(run, 'batch_id', position)}" if run.recorded("batch_id")[position] else ""
+    return f"{step}row {row_of(run, position)}{batch}"
+
+
+def _rank(run: Run) -> str:
+    return f" (rank {run.rank})" if run.rank else ""
 
 
 def _checks(checks: tuple[CheckResult, ...]) -> Iterator[Item]:

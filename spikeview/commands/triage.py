@@ -11,15 +11,17 @@ from spikeview.commands.status import FOUND, NOTHING_FOUND, UNREADABLE
 
 
 @click.command(short_help="Name the incidents of a run and the first place to look.")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help='Print JSON: an object, or {"runs": [...]} for several runs.')
-def triage(runs: tuple[str, ...], as_json: bool) -> int:
+@click.option("--rank", type=click.IntRange(min=0), metavar="K", help="The rank to read; else the first that has rows.")
+def triage(runs: tuple[str, ...], as_json: bool, rank: int | None) -> int:
     """Name the incidents of each RUN, what the recorded columns say about them, and the first place to look.
 
     Exit status: 0 nothing found, 1 incidents or failed checks, 2 a run could not be read, 3 a fault of spikeview
     itself.
     """
     from spikeview.commands.card import show
+    from spikeview.format import printable
     from spikeview.importers import RunError, open_run
     from spikeview.rules import triage as plain
     from spikeview.rules.diagnosis import diagnose
@@ -28,9 +30,9 @@ def triage(runs: tuple[str, ...], as_json: bool) -> int:
     told: list[dict[str, Any]] = []
     for path in runs:
         try:
-            diagnosis = diagnose(open_run(path))
+            diagnosis = diagnose(open_run(path, rank))
         except RunError as error:
-            click.echo(f"spikeview: {error}", err=True)
+            click.echo(f"spikeview: {printable(str(error))}", err=True)
             status = UNREADABLE
             continue
         if plain.found_something(diagnosis):

@@ -8,7 +8,7 @@ from spikeview.commands.status import CommandError
 
 
 @click.command(short_help="Open a run in the window; `spikeview RUN` is the same.")
-@click.argument("run", required=False, type=click.Path())
+@click.argument("run", required=False)
 def view(run: str | None) -> int:
     """Open RUN in the window; without RUN, an empty one to choose from."""
     try:

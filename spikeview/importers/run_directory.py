@@ -11,10 +11,10 @@ from spikeview.run import Run
 recognises = is_run
 
 
-def read(path: Path, rank: int = 0) -> Run:
+def read(path: Path, rank: int | None = None) -> Run:
     """One rank of a run directory. Raises RunError where it is damaged, newer than this version, or no run."""
     try:
         stored = read_run(path, rank=rank)
     except StoreError as error:
         raise RunError(str(error)) from error
-    return Run(str(path), stored.table, stored.manifest, stored.events, stored.layers, stored.notes, rank)
+    return Run(str(path), stored.table, stored.manifest, stored.events, stored.layers, stored.notes, stored.rank)

@@ -7,6 +7,7 @@ from typing import Any
 from spikeview import __version__
 from spikeview.format import plural
 from spikeview.report.episode import episode
+from spikeview.report.headline import no_incident
 from spikeview.report.whole import whole_run
 from spikeview.rules.diagnosis import Diagnosis
 from spikeview.rules.finding import Outcome
@@ -59,7 +60,7 @@ def _summary(diagnosis: Diagnosis) -> str:
     failed = sum(check.outcome is Outcome.FAILED for check in diagnosis.checks)
     checks = f"{plural(failed, 'check')} failed" if failed else "no check failed"
     if total == 0:
-        return f"No incident: {rows} inside their baselines; {checks}."
+        return f"{no_incident(diagnosis)}; {checks}."
     return f"{plural(total, 'incident')} in {rows}; {checks}."
 
 

@@ -8,7 +8,17 @@ import numpy as np
 
 from spikeview.format import cell
 from spikeview.report.panels import Panel
-from spikeview.report.series import PIXELS, Frame, Positions, finite, isolated, marks, one_per_pixel, thinned
+from spikeview.report.series import (
+    PIXELS,
+    Frame,
+    Positions,
+    drawable,
+    finite,
+    isolated,
+    marks,
+    one_per_pixel,
+    thinned,
+)
 from spikeview.report.theme import LIGHT, MARKERS
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.run import Floats
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
 def draw_panel(axes: Axes, frame: Frame, panel: Panel) -> None:
     """One panel: baseline, lines, what belongs to the panel alone, and the strip of bad rows on top."""
     run, start, stop, x = frame.run, frame.start, frame.stop, frame.x
-    lines = [(line, line.values(run)[start:stop]) for line in panel.lines]
+    lines = [(line, drawable(line.values(run)[start:stop])) for line in panel.lines]
     drawn = [values[np.isfinite(values)] for _, values in lines]
     known = np.concatenate(drawn) if drawn else np.empty(0)
     log = panel.is_log(known)
@@ -59,7 +69,7 @@ def _log_axis(axes: Axes, known: Floats) -> None:
 
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(
-        LogLocator(subs=(1.0, 2.0, 5.0) if known.max() / known.min() < 100 else (1.0,), numticks=6)
+        LogLocator(subs=(1.0, 2.0, 5.0) if known.max() / 100 < known.min() else (1.0,), numticks=6)
     )
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -71,7 +81,9 @@ def _baseline(axes: Axes, frame: Frame, signal: str) -> None:
         return
     lower, upper = baseline.lower[frame.start : frame.stop], baseline.upper[frame.start : frame.stop]
     if np.isfinite(lower).any():
-        axes.fill_between(frame.x, lower, upper, color=LIGHT["muted"], alpha=0.22, lw=0, gid=f"baseline-{signal}")
+        axes.fill_between(
+            frame.x, drawable(lower), drawable(upper), color=LIGHT["muted"], alpha=0.22, lw=0, gid=f"baseline-{signal}"
+        )
 
 
 def _strip(axes: Axes, frame: Frame, panel: Panel, log: bool) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from spikeview.format import cell, label, mads, plain, plural, scalar
 from spikeview.report.headline import aftermath, headline
 from spikeview.report.series import around
@@ -71,6 +69,8 @@ def _first_bad(diagnosed: Diagnosed) -> dict[str, Any]:
 def _why(diagnosed: Diagnosed) -> str:
     """Which row is inspected, and why that one."""
     first, at = diagnosed.incident.first_bad, diagnosed.transition
+    if at is None and diagnosed.transition_unknown:
+        return "Which transition came before the first bad observation is not known: executed was not recorded."
     if at is None:
         return "No transition executed before the first bad observation: it came from the initial state or the batch."
     if at == first.position:
@@ -98,16 +98,15 @@ def _signals(diagnosed: Diagnosed) -> list[dict[str, Any]]:
     run, incident = diagnosed.view.run, diagnosed.incident
     ahead = {lead.signal: lead.rows_ahead for lead in incident.lead}
     found = []
-    for signal in dict.fromkeys(seen.signal for seen in incident.observations):
-        seen = [one for one in incident.observations if one.signal == signal]
-        worst = max(seen, key=lambda one: np.inf if one.deviation is None else abs(one.deviation))
+    for signal, extent in incident.extent.items():
+        worst = extent.worst
         found.append(
             {
                 "signal": signal,
                 "label": label(signal),
-                "first_row": row_of(run, seen[0].position),
-                "first_step": cell(run, "step", seen[0].position)["text"],
-                "rows": len({one.position for one in seen}),
+                "first_row": row_of(run, extent.first),
+                "first_step": cell(run, "step", extent.first)["text"],
+                "rows": extent.rows,
                 "reason": worst.reason,
                 "worst": scalar(signal, worst.value),
                 "deviation": None if worst.deviation is None else mads(worst.deviation),

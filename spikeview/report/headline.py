@@ -1,4 +1,4 @@
-"""An incident in one sentence: what was seen first, after which transition, and where to look."""
+"""A diagnosis in one sentence: what was seen first, after which transition, and where to look; or that nothing was."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import numpy as np
 
 from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.incident import Observation
-from spikeview.format import cell, count, label, mads, number
-from spikeview.rules.diagnosis import Diagnosed
+from spikeview.format import cell, count, label, mads, number, plural, shown
+from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.rules.finding import Verdict
 from spikeview.rules.wording import name_rows
+from spikeview.run import Kind, Run
 
 LONGEST_NAME = 60
 
 ORDINARY = "ordinary_grad_abnormal_update"
+CLEAN = "loss_spike_clean_transition"
 
 
 def headline(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
@@ -27,6 +29,30 @@ def headline(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
         untold = sum(finding.verdict is Verdict.CANNOT_TELL for finding in diagnosed.findings)
         look = "; no line of the triage table matched" + (f", {untold} could not be told" if untold else "")
     return f"{_seen(diagnosed)}{_context(diagnosed, transition)}{look}."
+
+
+def no_incident(diagnosis: Diagnosis) -> str:
+    """That no incident was found, and what that cannot be said of; without a full stop."""
+    run, judged = diagnosis.run, diagnosis.judged_rows
+    rows = plural(len(run), "row")
+    absent = [label(name) for name in diagnosis.unjudged if not run.recorded(name).any()]
+    unjudged = [label(name) for name in diagnosis.unjudged if run.recorded(name).any()]
+    untold = []
+    if not judged:
+        untold.append("none of them has a baseline to be judged by")
+    elif judged < len(run):
+        untold.append(f"{plural(len(run) - judged, 'row')} {_have(len(run) - judged)} no baseline to be judged by")
+    if judged and unjudged:
+        untold.append(f"{_list(unjudged)} {_have(len(unjudged))} none anywhere")
+    if absent:
+        untold.append(f"{_list(absent)} {'was' if len(absent) == 1 else 'were'} not recorded")
+    untold += [
+        f"on {plural(often, 'row')} {label(name)} was far out, but no farther than it often is"
+        for name, often in diagnosis.habitual.items()
+    ]
+    if not untold:
+        return f"No incident: {rows} inside their baselines"
+    return f"No incident in {rows}; {', and '.join(untold)}"
 
 
 def aftermath(diagnosed: Diagnosed) -> str | None:
@@ -43,15 +69,22 @@ def _own_update(diagnosed: Diagnosed) -> str:
     if first.phase != "forward" or "update_ratio" not in here or "loss" not in then:
         return ""
     norm = cell(run, "grad_norm", first.position)
-    clipped = run.recorded("clip_coef")[first.position] and run.values("clip_coef")[first.position] < 1
-    how = "clipped" if clipped else "not clipped"
     step = cell(run, "step", first.position + 1)["text"]
-    norm_text = f"norm {norm['text']}, " if norm["value"] is not None else ""
+    known = [f"norm {norm['text']}" if norm["value"] is not None else "", _clipping(run, first.position)]
+    how = ", ".join(text for text in known if text)
     return (
-        f"Its own update ({norm_text}{how}) then moved the weights by "
+        f"Its own update{f' ({how})' if how else ''} then moved the weights by "
         f"{number(here['update_ratio'].value)} times their size; "
         f"the loss of step {step}, computed with what it left, was {number(then['loss'].value)}."
     )
+
+
+def _clipping(run: Run, position: int) -> str:
+    """Whether a row was clipped, where that is known: not where the norm was first seen at the step."""
+    kind = Kind(int(run.kind("clip_coef")[position]))
+    if kind == Kind.NOT_RECORDED or (kind != Kind.FINITE and run.text("grad_norm_source", position) == "at_step"):
+        return ""
+    return "clipped" if kind == Kind.FINITE and run.values("clip_coef")[position] < 1 else "not clipped"
 
 
 def _skips(diagnosed: Diagnosed) -> str:
@@ -95,11 +128,10 @@ def _context(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
     first = diagnosed.incident.first_bad
     if first.phase == "forward":
         if transition is None:
-            return ", before any transition that executed"
-        spike = {finding.id: finding.verdict for finding in diagnosed.findings}.get("loss_spike_clean_transition")
-        out = transition["out_of_baseline"]
-        if spike is Verdict.MATCHED or (transition["judged"] and not out):
+            return "" if diagnosed.transition_unknown else ", before any transition that executed"
+        if any(one.id == CLEAN and one.verdict is Verdict.MATCHED for one in diagnosed.findings):
             return " after a clean transition"
+        out = transition["out_of_baseline"]
         with_what = f" with {_list(out)} out of its baseline" if out else ""
         return f" after the transition at step {transition['step']['text']}{with_what}"
     if any(one.id == ORDINARY and one.verdict is Verdict.MATCHED for one in diagnosed.findings):
@@ -115,11 +147,15 @@ def _batch(diagnosed: Diagnosed) -> str:
     batch = run.text("batch_id", first.position)
     if first.phase != "forward" or batch is None:
         return ""
-    return f"batch {batch if len(batch) <= LONGEST_NAME else batch[: LONGEST_NAME - 1] + '…'}: "
+    return f"batch {shown(batch, LONGEST_NAME)}: "
 
 
 def _at(diagnosed: Diagnosed, position: int) -> list[Observation]:
     return [seen for seen in diagnosed.incident.observations if seen.position == position]
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _list(names: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spikeview.format import words
-from spikeview.report.series import finite, thinned
+from spikeview.report.series import drawable, finite, thinned
 from spikeview.report.theme import LIGHT
 from spikeview.run import Floats, Run
 
@@ -70,7 +70,7 @@ class Panel:
     def is_log(self, known: Floats) -> bool:
         if self.scale == "linear" or not len(known) or not (known > 0).any():
             return False
-        return self.scale == "log" or bool(known.min() > 0 and known.max() / known.min() > DECADES)
+        return self.scale == "log" or bool(known.min() > 0 and known.max() / DECADES > known.min())
 
 
 def _column(name: str) -> Values:
@@ -85,7 +85,7 @@ def _ahead(run: Run, name: str) -> Floats:
 
 def _clipping(axes: Axes, run: Run, x: Floats, rows: slice) -> None:
     """max_norm as a dashed line; under it, how hard the gradient was cut (darker is harder)."""
-    limit = finite(run, "max_norm")[rows]
+    limit = drawable(finite(run, "max_norm")[rows])
     if np.isfinite(limit).any():
         axes.plot(*thinned(x, limit), color=LIGHT["norm"], lw=1, ls=(0, (5, 3)), alpha=0.8, gid="max-norm")
         at = int(np.flatnonzero(np.isfinite(limit))[-1])

@@ -18,6 +18,7 @@ Positions = NDArray[np.intp]
 MARGIN = 30
 LONGEST = 400
 PIXELS = 900
+SMALLEST, LARGEST = 1e-200, 1e200  # with the room that an axis leaves around them
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ def finite(run: Run, name: str) -> Floats:
     """A column as floats, NaN wherever it is not a finite number: those cells are marks, not points of a line."""
     values = run.values(name).astype(np.float64)
     return np.where(run.kind(name) == Kind.FINITE, values, np.nan)
+
+
+def drawable(values: Floats) -> Floats:
+    """Values as far as they can be drawn: beyond lie doubles from whose ends no axis can be computed."""
+    size = np.clip(np.abs(values), SMALLEST, LARGEST)
+    return np.where(values == 0, 0.0, np.copysign(size, values))
 
 
 def around(diagnosed: Diagnosed) -> tuple[int, int]:

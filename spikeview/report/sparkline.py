@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spikeview.format import label, number
-from spikeview.report.series import finite, marks
+from spikeview.report.series import drawable, finite, marks
 from spikeview.run import Floats, Run
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -44,6 +44,7 @@ def sparklines(run: Run, start: int, stop: int) -> list[dict[str, Any]]:
 
 
 def _blocks(values: Floats) -> tuple[list[str], bool]:
+    values = drawable(values)
     known = values[~np.isnan(values)]
     if not len(known):
         return [" "] * len(values), False

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from spikeview.analysis.clocks import skipped_or_declined
-from spikeview.format import cell, count, plain, scalar
+from spikeview.format import cell, count, plain, scalar, shown
 from spikeview.rules.wording import row_of
 from spikeview.run import Run
 
 MOST_EVENTS = 200
+LONGEST_NOTE = 1000
 
 
 def whole_run(run: Run) -> dict[str, Any]:
@@ -35,9 +36,9 @@ def _event(event: dict[str, Any]) -> dict[str, str]:
     """An event as the three things a table shows of it."""
     said = {key: value for key, value in event.items() if key not in ("kind", "row", "time_ns", "step", "optimizer")}
     text = (
-        str(said["text"])
+        shown(str(said["text"]), LONGEST_NOTE)
         if list(said) == ["text"]
-        else ", ".join(f"{key} {_leaf(value)}" for key, value in said.items())
+        else ", ".join(f"{shown(key)} {_leaf(value)}" for key, value in said.items())
     )
     return {"kind": str(event.get("kind", "")).replace("_", " "), "row": str(event.get("row", "")), "text": text}
 
@@ -46,7 +47,7 @@ def _facts(run: Run) -> list[list[str]]:
     """What the run's rows add up to."""
     facts = [["rows", count(len(run))]]
     if run.optimizers:
-        facts.append(["optimizers", ", ".join(run.optimizers)])
+        facts.append(["optimizers", ", ".join(map(shown, run.optimizers))])
     if len(run) and "step" in run:
         steps = run.values("step")
         facts.append(["steps", f"{steps.min()} to {steps.max()}"])
@@ -56,7 +57,7 @@ def _facts(run: Run) -> list[list[str]]:
         facts.append(["skipped", count(int(skipped_or_declined(run).sum()))])
     if "precision" in run:
         seen = run.table["precision"].unique().to_pylist()
-        facts.append(["precision", ", ".join(text for text in seen if text is not None)])
+        facts.append(["precision", ", ".join(shown(text) for text in seen if text is not None)])
     if run.recorded("time_ns").any():
         times = run.values("time_ns")[run.recorded("time_ns")]
         ends = dict.fromkeys(scalar("time_ns", int(time)) for time in (times.min(), times.max()))
@@ -89,12 +90,12 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """A manifest as rows of dotted key and text."""
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
-            yield from _flat(item, f"{path}.{key}" if path else str(key))
+            yield from _flat(item, f"{path}.{shown(str(key))}" if path else shown(str(key)))
     elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
         for index, item in enumerate(value):
             yield from _flat(item, f"{path}[{index}]")
     elif isinstance(value, (list, tuple)):
-        yield path, ", ".join(_leaf(item) for item in value) or "none"
+        yield path, shown(", ".join(_leaf(item) for item in value), LONGEST_NOTE) or "none"
     else:
         yield path, _leaf(value)
 
@@ -104,4 +105,4 @@ def _leaf(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return repr(value) if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) else shown(str(value))

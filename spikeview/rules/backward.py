@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from spikeview.analysis.signals import is_nonfinite
 from spikeview.format import words
-from spikeview.rules.context import Context, Judgement, Positions, cannot_tell
+from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
+from spikeview.rules.watch import Positions
 from spikeview.rules.wording import name_rows, written
 from spikeview.run import Kind
 
@@ -25,7 +28,8 @@ def grad_nonfinite_loss_finite(context: Context) -> Judgement:
         return Judgement(Verdict.RULED_OUT, text, broken)
     overflowed = rows[is_nonfinite(run.kind("grad_norm")[rows])]
     if len(overflowed):
-        text = f"every gradient is finite at {name_rows(run, overflowed)}: only their norm overflowed"
+        norm = "overflowed" if context.watch.overflowed[overflowed[0]] else "is not finite"
+        text = f"every gradient is finite at {name_rows(run, overflowed)}: only their norm {norm}"
         return Judgement(Verdict.RULED_OUT, text, overflowed)
     return Judgement(Verdict.RULED_OUT, f"gradients finite at {name_rows(run, rows)}", rows)
 
@@ -44,38 +48,48 @@ def _finite_loss(context: Context, rows: Positions) -> str:
 
 def _unknown(context: Context) -> Judgement | None:
     rows, run = context.extent, context.run
-    unknown = {
-        column: run.kind(column)[rows] == Kind.NOT_RECORDED for column in ("loss", "grad_norm", "grad_nonfinite_params")
-    }
-    gradient = unknown["grad_norm"] & unknown["grad_nonfinite_params"]
-    missing = tuple(name for name, lacks in (("loss", unknown["loss"]), ("grad_norm", gradient)) if lacks.any())
-    return cannot_tell(missing, f"at {name_rows(run, rows[unknown['loss'] | gradient])}") if missing else None
+    loss, gradient = run.kind("loss")[rows] == Kind.NOT_RECORDED, context.watch.unsure[rows]
+    untold = gradient & (run.kind("grad_norm")[rows] == Kind.NOT_RECORDED)
+    missing = tuple(name for name, lacks in (("loss", loss), ("grad_norm", untold)) if lacks.any())
+    if missing:
+        return cannot_tell(missing, f"at {name_rows(run, rows[loss | untold])}")
+    return _overflow_or_not(context, rows[gradient]) if gradient.any() else None
+
+
+def _overflow_or_not(context: Context, rows: Positions) -> Judgement:
+    text = f"at {name_rows(context.run, rows)}, and a norm of Inf may be an overflow over finite gradients"
+    return cannot_tell(("grad_nonfinite_params",), text)
 
 
 def large_norm_tiny_coef(context: Context) -> Judgement:
-    """A norm far above its baseline, and what clipping made of it."""
+    """A norm far above its baseline, or one that overflowed, and what clipping made of it."""
     rows, run = context.extent, context.run
-    large = rows[context.out("grad_norm")[rows] & (run.kind("grad_norm")[rows] == Kind.FINITE)]
-    if len(large):
-        first = int(large[0])
-        text = f"{context.says('grad_norm', first)} at {name_rows(run, large)}, {_clipped(context, first)}"
-        if run.recorded("top_group_share")[first]:
-            share = 100 * run.values("top_group_share")[first]
-            text += f"; {run.text('top_group', first)} holds {share:.0f} % of its square"
-        return Judgement(Verdict.MATCHED, text + _consequence(context, first), large)
     kinds = run.kind("grad_norm")[rows]
+    finite = rows[kinds == Kind.FINITE]
+    large = np.union1d(finite[context.out("grad_norm")[finite]], rows[context.watch.overflowed[rows]])
+    if len(large):
+        return Judgement(Verdict.MATCHED, _large(context, large), large)
     if (kinds == Kind.NOT_RECORDED).any():
         return cannot_tell(("grad_norm",), f"at {name_rows(run, rows[kinds == Kind.NOT_RECORDED])}")
-    finite = rows[kinds == Kind.FINITE]
+    if context.watch.unsure[rows].any():
+        return _overflow_or_not(context, rows[context.watch.unsure[rows]])
     if not len(finite):
         return Judgement(Verdict.RULED_OUT, f"no finite norm at {name_rows(run, rows)}", rows)
+    doubtful = finite[context.watch.doubtful["grad_norm"][finite]]
+    if len(doubtful) and (doubt := context.doubt(("grad_norm",), int(doubtful[0]))):
+        return doubt
     first = int(finite[0])
-    if run.text("grad_norm_source", first) == "at_step":
-        text = f"the norm of {context.row(first)} was seen at the step, perhaps after clipping"
-        return Judgement(Verdict.CANNOT_TELL, text, missing=("grad_norm",))
-    if context.unjudged("grad_norm", first):
-        return Judgement(Verdict.CANNOT_TELL, f"too few rows before {context.row(first)} for a baseline of the norm")
     return Judgement(Verdict.RULED_OUT, f"{context.says('grad_norm', first)} at {context.row(first)}", finite)
+
+
+def _large(context: Context, rows: Positions) -> str:
+    run, first = context.run, int(rows[0])
+    overflowed = ", the norm overflowed" if context.watch.overflowed[first] else ""
+    text = f"{context.says('grad_norm', first)} at {name_rows(run, rows)}{overflowed}, {_clipped(context, first)}"
+    if run.recorded("top_group_share")[first]:
+        share = 100 * run.values("top_group_share")[first]
+        text += f"; {run.text('top_group', first)} holds {share:.0f} % of its square"
+    return text + _consequence(context, first)
 
 
 def _clipped(context: Context, position: int) -> str:

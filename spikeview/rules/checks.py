@@ -1,4 +1,4 @@
-"""CHECKS: what is asked of the whole run. Each is one pure function of the rows of one optimizer."""
+"""CHECKS: what is asked of the whole run. Each is one pure function of rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from spikeview.run import Run
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its id, what holds where it passes, and the function that judges it."""
+    """One check: its id, what holds where it passes, and the function that judges it.
+
+    It judges the rows of each optimizer, or all of them at once where `whole`.
+    """
 
     id: str
     title: str
     judge: Callable[[Run], Answer]
+    whole: bool = False
 
 
 # fmt: off
@@ -30,14 +34,14 @@ CHECKS: tuple[Check, ...] = (
     Check("norm_logged_after_clip", "Norm logged before clipping", log.norm_logged_after_clip),
     Check("masked_nan_loss", "No NaN hidden behind a loss of 0", log.masked_nan_loss),
     Check("duplicate_steps", "Every step recorded once", log.duplicate_steps),
-    Check("gap_in_log", "No gap in the log", log.gap_in_log),
+    Check("gap_in_log", "No gap in the log", log.gap_in_log, whole=True),
 )
 # fmt: on
 
 
-def checked(runs: Sequence[tuple[str, Run]]) -> tuple[CheckResult, ...]:
-    """The answer of every check, in the order of CHECKS, on each optimizer's rows by name: the worst one counts."""
-    return tuple(_result(check, runs) for check in CHECKS)
+def checked(run: Run, optimizers: Sequence[tuple[str, Run]]) -> tuple[CheckResult, ...]:
+    """The answer of every check, in the order of CHECKS; of several optimizers, each with its rows, the worst one."""
+    return tuple(_result(check, [(run.name, run)] if check.whole else optimizers) for check in CHECKS)
 
 
 def _result(check: Check, runs: Sequence[tuple[str, Run]]) -> CheckResult:

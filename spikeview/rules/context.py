@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recorder.schema import Mask
-from spikeview.analysis.baseline import TREND, Baseline
-from spikeview.analysis.clocks import skipped
 from spikeview.analysis.incident import Incident
-from spikeview.analysis.observations import Observed, nonfinite_gradient
 from spikeview.analysis.signals import SIGNALS
-from spikeview.format import label, number
+from spikeview.format import label, number, plural
 from spikeview.rules.finding import Verdict
-from spikeview.rules.wording import reading, row_of
+from spikeview.rules.watch import Positions, Watch
+from spikeview.rules.wording import reading, row_of, written
 from spikeview.run import Kind, Run
 
 RESUMED_WITHIN = 50
-LR_JUMP = 2.5
 
-Positions = NDArray[np.int64]
+_RELATIVE_TO = {signal.column: signal.relative_to for signal in SIGNALS}
 
 
 @dataclass(frozen=True)
@@ -42,32 +38,12 @@ def cannot_tell(missing: tuple[str, ...], where: str) -> Judgement:
 
 
 @dataclass(frozen=True)
-class Watch:
-    """What is found once for all incidents of an optimizer: masks are [rows], `executed` positions in order.
+class Jump:
+    """A jump of the learning rate at or before a transition, `ago` rows before it."""
 
-    `out` says where a signal left its baseline or the finite numbers, `broken` where a gradient is not finite.
-    """
-
-    run: Run
-    baselines: Mapping[str, Baseline]
-    out: Mapping[str, Mask]
-    broken: Mask
-    skips: Mask
-    executed: Positions
-
-    def last_executed_before(self, position: int) -> int | None:
-        count = int(np.searchsorted(self.executed, position))
-        return int(self.executed[count - 1]) if count else None
-
-
-def watch(run: Run, baselines: Mapping[str, Baseline], observed: Sequence[Observed]) -> Watch:
-    """What the rules need to know of all rows."""
-    out = {signal.column: np.zeros(len(run), dtype=np.bool_) for signal in SIGNALS}
-    for each in observed:
-        if each.signal in out:
-            out[each.signal] = out[each.signal] | each.mask
-    executed = np.flatnonzero(run.values("executed"))
-    return Watch(run, baselines, out, nonfinite_gradient(run), skipped(run), executed)
+    position: int
+    ago: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -90,31 +66,63 @@ class Context:
     def first(self) -> int:
         return self.incident.first_bad.position
 
-    @property
+    @cached_property
     def extent(self) -> Positions:
         """Every row of the incident."""
         return np.arange(self.first, self.incident.last + 1)
 
-    @property
+    @cached_property
     def transitions(self) -> Positions:
         """The transition before the incident and those of its rows that executed."""
         rows: Positions = self.extent if self.before is None else np.append(self.before, self.extent)
         executed: Mask = self.run.values("executed")[rows]
         return rows[executed]
 
+    @cached_property
+    def perhaps(self) -> Positions:
+        """The rows that `transitions` would hold too, had it been recorded that they executed."""
+        known = self.watch.perhaps
+        within = known[np.searchsorted(known, self.first) : np.searchsorted(known, self.incident.last, side="right")]
+        return np.append(self.watch.perhaps_before(self.first), within)
+
     def out(self, signal: str) -> Mask:
         """[rows]: where a signal left its baseline or the finite numbers."""
         return self.watch.out[signal]
 
+    def doubt(self, columns: tuple[str, ...], position: int) -> Judgement | None:
+        """Why signals that are not out at a row cannot be called ordinary either; None where they can."""
+        doubtful = tuple(column for column in columns if self.watch.doubtful[column][position])
+        missing = dict.fromkeys(name for column in doubtful if (name := self._missing(column, position)))
+        if missing:
+            return cannot_tell(tuple(missing), f"at {self.row(position)}")
+        return Judgement(Verdict.CANNOT_TELL, self._why_doubtful(doubtful[0], position)) if doubtful else None
+
+    def _missing(self, column: str, position: int) -> str | None:
+        """The column itself, or the one it is relative to, where it was not recorded at a row."""
+        if self.missing(column, position):
+            return column
+        other = _RELATIVE_TO[column]
+        lacks = other is not None and other in self.run and not self.run.recorded(other)[position]
+        return other if lacks and self._without_center(column, position) else None
+
+    def _why_doubtful(self, column: str, position: int) -> str:
+        row = self.row(position)
+        if column == "grad_norm" and self.watch.scaled[position]:
+            return f"the norm of {row} may still be multiplied by the loss scale"
+        if column == "grad_norm" and self.watch.at_step[position]:
+            return f"the norm of {row} was seen at the step, perhaps after clipping"
+        if not self._without_center(column, position):
+            other = _RELATIVE_TO[column]
+            beside = f" at {written(self.run, other, position)}" if other and other in self.run else ""
+            return f"{written(self.run, column, position)}{beside} has no place on its baseline's scale, at {row}"
+        return f"too few rows before {row} for a baseline of the {label(column)}"
+
+    def _without_center(self, column: str, position: int) -> bool:
+        base = self.watch.baselines.get(column)
+        return base is None or bool(np.isnan(base.center[position]))
+
     def missing(self, column: str, position: int) -> bool:
         return bool(self.run.kind(column)[position] == Kind.NOT_RECORDED)
-
-    def unjudged(self, column: str, position: int) -> bool:
-        """A finite value with too few healthy rows before it."""
-        base = self.watch.baselines.get(column)
-        return bool(
-            self.run.kind(column)[position] == Kind.FINITE and (base is None or np.isnan(base.center[position]))
-        )
 
     def says(self, column: str, position: int) -> str:
         """A value beside its baseline, in words."""
@@ -123,22 +131,15 @@ class Context:
     def row(self, position: int) -> str:
         return f"row {row_of(self.run, position)}"
 
-    def lr_jump(self) -> tuple[int, str] | None:
-        """The last row, among the recent ones up to the accused, where the learning rate rose by LR_JUMP or more."""
-        if self.accused is None:
+    def lr_jump(self, transition: int | None) -> Jump | None:
+        """The last jump of the learning rate among the steps up to a transition, itself included."""
+        found = None if transition is None else self.watch.rates.jump(transition)
+        if transition is None or found is None:
             return None
-        until = int(np.searchsorted(self.watch.executed, self.accused, side="right"))
-        recent = self.watch.executed[max(0, until - 2 * TREND) : until]
-        recent = recent[self.run.recorded("lr")[recent]]
-        rates = self.run.values("lr")[recent]
-        for i in range(len(recent) - 1, max(0, len(recent) - 1 - TREND), -1):
-            usual = rates[max(0, i - TREND) : i].max()
-            if 0 < LR_JUMP * usual <= rates[i]:
-                change = (
-                    f"learning rate {number(rates[i - 1])} to {number(rates[i])} (x{number(rates[i] / rates[i - 1])})"
-                )
-                return int(recent[i]), f"{change} at {self.row(int(recent[i]))}"
-        return None
+        place, old, new = found
+        text = f"{label('lr')} {number(old)} to {number(new)} (x{number(new / old)}) at {self.row(place)}"
+        ago = row_of(self.run, transition) - row_of(self.run, place)
+        return Jump(place, ago, f"{text}, {plural(ago, 'row')} before {self.row(transition)}" if ago else text)
 
     def resume(self) -> str | None:
         """A resume shortly before the first bad row, in words."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from spikeview.analysis.baseline import Baseline
-from spikeview.analysis.incident import Incident, Observation, incidents
+from spikeview.analysis.episodes import incidents
+from spikeview.analysis.incident import Incident, Observation
 from spikeview.analysis.observations import Observed, observe
+from spikeview.analysis.signals import SIGNALS
 from spikeview.rules.checks import checked
-from spikeview.rules.context import Context, Watch, watch
+from spikeview.rules.context import Context
 from spikeview.rules.finding import CheckResult, Finding
-from spikeview.rules.relevance import by_relevance
-from spikeview.rules.table import findings
+from spikeview.rules.table import Findings
+from spikeview.rules.watch import Watch, watch
 from spikeview.run import Run
 
 UNNAMED = "optimizer"
@@ -34,14 +37,16 @@ class Diagnosed:
     """One incident with its triage table and the transition to inspect.
 
     `transition` is the position of the transition before the first bad observation: for the loss and the
-    gradient the last executed one before it, for the update the row itself; None at the start of a run. `findings`
-    are in order of relevance: every face of a diagnosis shows them so.
+    gradient the last executed one before it, for the update the row itself; None at the start of a run, and where
+    rows before the first bad one do not say whether they executed: then `transition_unknown`. `findings` are in order
+    of relevance: every face of a diagnosis shows them so.
     """
 
     incident: Incident
     view: View
     transition: int | None
-    findings: tuple[Finding, ...]
+    findings: Sequence[Finding]
+    transition_unknown: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,30 @@ class Diagnosis:
     incidents: tuple[Diagnosed, ...]
     checks: tuple[CheckResult, ...]
 
+    @cached_property
+    def judged_rows(self) -> int:
+        """How many rows had a baseline for at least one watched signal: no other is known to be ordinary."""
+        return sum(_judged(view) for view in self.views)
 
+    @cached_property
+    def unjudged(self) -> tuple[str, ...]:
+        """The watched columns of which no row had a baseline."""
+        return tuple(signal.column for signal in SIGNALS if not _judges(self.views, signal.column))
+
+    @cached_property
+    def habitual(self) -> Mapping[str, int]:
+        """On how many rows a watched signal was too far out to be ordinary, but no farther than it often is.
+
+        Such rows begin no incident.
+        """
+        counts: dict[str, int] = {}
+        for view in self.views:
+            for column, baseline in view.baselines.items():
+                counts[column] = counts.get(column, 0) + int(np.count_nonzero(baseline.habitual))
+        return {column: count for column, count in counts.items() if count}
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # values may be as large as a float can hold
 def diagnose(run: Run) -> Diagnosis:
     """Everything that can be said about a run from its columns."""
     views: list[View] = []
@@ -62,27 +90,36 @@ def diagnose(run: Run) -> Diagnosis:
         rows = run.of(name)
         baselines, observed = observe(rows)
         view = View(name, rows, baselines)
-        if any(_same_loss(rows, other.run) for other in views):
-            observed = tuple(each for each in observed if each.phase != "forward")
-        found += _diagnosed(view, observed)
+        told = any(_same_loss(rows, other.run) for other in views)
+        found += _diagnosed(view, observed, [each for each in observed if not (told and each.phase == "forward")])
         views.append(view)
     found.sort(key=lambda each: _row(each))
-    return Diagnosis(run, tuple(views), tuple(found), checked([(view.optimizer, view.run) for view in views]))
+    checks = checked(run, [(view.optimizer, view.run) for view in views])
+    return Diagnosis(run, tuple(views), tuple(found), checks)
 
 
-def _diagnosed(view: View, observed: Sequence[Observed]) -> list[Diagnosed]:
+def _judged(view: View) -> int:
+    """Rows of which a signal has a distance from its baseline."""
+    deviations = [np.isfinite(baseline.deviation) for baseline in view.baselines.values()]
+    return int(np.count_nonzero(np.logical_or.reduce(deviations))) if deviations else 0
+
+
+def _judges(views: Sequence[View], column: str) -> bool:
+    return any(column in view.baselines and np.isfinite(view.baselines[column].deviation).any() for view in views)
+
+
+def _diagnosed(view: View, observed: Sequence[Observed], begins: Sequence[Observed]) -> list[Diagnosed]:
+    """The incidents made of the observations `begins`; their rules are shown all that was observed."""
     watched = watch(view.run, view.baselines, observed)
-    contexts = [_context(watched, incident) for incident in incidents(view.run, observed)]
-    return [
-        Diagnosed(each.incident, view, each.accused, by_relevance(findings(each), each.incident.first_bad))
-        for each in contexts
-    ]
+    return [_judge(view, watched, incident) for incident in incidents(view.run, begins)]
 
 
-def _context(watched: Watch, incident: Incident) -> Context:
+def _judge(view: View, watched: Watch, incident: Incident) -> Diagnosed:
     first = incident.first_bad
-    before = watched.last_executed_before(first.position)
-    return Context(watched, incident, before, before if points_back(first) else first.position)
+    before = watched.executed_before(first.position)
+    accused = before if points_back(first) else first.position
+    unknown = accused is None and len(watched.perhaps_before(first.position)) > 0
+    return Diagnosed(incident, view, accused, Findings(Context(watched, incident, before, accused)), unknown)
 
 
 def points_back(first: Observation) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from spikeview.analysis.signals import is_nonfinite
@@ -56,39 +58,50 @@ def _loss_not_recorded(context: Context) -> Judgement | None:
 
 
 def _no_spike(context: Context) -> Judgement:
-    if context.unjudged("loss", context.first):
-        return Judgement(Verdict.CANNOT_TELL, f"too few rows before {context.row(context.first)} for a baseline")
+    if doubt := context.doubt(("loss",), context.first):
+        return doubt
     text = f"the loss kept to its baseline: {context.says('loss', context.first)}"
     return Judgement(Verdict.RULED_OUT, text, context.extent)
 
 
 def _transition_before(context: Context, position: int) -> Judgement:
     """What the last executed transition before a loss was like: matched where all that is known of it is ordinary."""
-    run = context.run
-    before = context.watch.last_executed_before(position)
+    run, perhaps = context.run, context.watch.perhaps_before(position)
+    if len(perhaps):
+        return cannot_tell(("executed",), f"at {name_rows(run, perhaps)}, before {context.row(position)}")
+    before = context.watch.executed_before(position)
     if before is None:
-        if not run.recorded("executed")[:position].all():
-            return cannot_tell(("executed",), f"before {context.row(position)}")
         return Judgement(Verdict.MATCHED, "before any transition executed")
     both = np.array([before, position])
     if run.recorded("moved")[before] and not run.values("moved")[before]:
         return Judgement(Verdict.RULED_OUT, f"the transition of {context.row(before)} moved nothing", both)
+    if abnormal := _abnormal_before(context, before, position):
+        return abnormal
+    if doubt := context.doubt(TRANSITION, before):
+        where = f"{doubt.evidence}, the transition before {context.row(position)}"
+        return replace(doubt, evidence=where, positions=both)
+    if "segment" in run and run.values("segment")[before] != run.values("segment")[position]:
+        text = f"a resume lies between {context.row(before)} and {context.row(position)}"
+        return Judgement(Verdict.CANNOT_TELL, text, both)
+    told = ", ".join(context.says(column, before) for column in TRANSITION if run.kind(column)[before] == Kind.FINITE)
+    ordinary = f"after an ordinary transition at {context.row(before)}: {told}"
+    if jump := context.lr_jump(before):
+        return Judgement(Verdict.CANNOT_TELL, f"{ordinary}; but {jump.text}", both)
+    return Judgement(Verdict.MATCHED, ordinary, both)
+
+
+def _abnormal_before(context: Context, before: int, position: int) -> Judgement | None:
+    """What was abnormal in the transition before a loss, or in one of the incident's own that came before it."""
     earlier = np.arange(min(context.first, before), position)
-    earlier = earlier[run.values("executed")[earlier]]
+    earlier = earlier[context.run.values("executed")[earlier]]
     for column in TRANSITION:
         out = earlier[context.out(column)[earlier]]
         if len(out):
             where = int(out[-1])
             text = f"the transition of {context.row(where)} was abnormal: {context.says(column, where)}"
             return Judgement(Verdict.RULED_OUT, text, np.array([where, position]))
-    if jump := context.lr_jump():
-        return Judgement(Verdict.RULED_OUT, f"the transition before was not ordinary: {jump[1]}", both)
-    if missing := tuple(column for column in TRANSITION if context.missing(column, before)):
-        return cannot_tell(missing, f"at {context.row(before)}, the transition before {context.row(position)}")
-    if "segment" in run and run.values("segment")[before] != run.values("segment")[position]:
-        text = f"a resume lies between {context.row(before)} and {context.row(position)}"
-        return Judgement(Verdict.CANNOT_TELL, text, both)
-    if any(context.unjudged(column, before) for column in TRANSITION):
-        return Judgement(Verdict.CANNOT_TELL, f"too few rows before {context.row(before)} for a baseline", both)
-    told = ", ".join(context.says(column, before) for column in TRANSITION if run.kind(column)[before] == Kind.FINITE)
-    return Judgement(Verdict.MATCHED, f"after an ordinary transition at {context.row(before)}: {told}", both)
+    jump = context.lr_jump(before)
+    if jump is None or jump.ago:
+        return None
+    text = f"the transition before was not ordinary: {jump.text}"
+    return Judgement(Verdict.RULED_OUT, text, np.array([before, position]))

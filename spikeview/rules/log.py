@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spikeview.analysis.observations import nonfinite_gradient
+from spikeview.analysis.observations import nonfinite_gradient, unknown_gradient
 from spikeview.analysis.signals import nonfinite
 from spikeview.format import number
 from spikeview.rules.finding import Outcome
-from spikeview.rules.verdict import Answer, unknown
+from spikeview.rules.verdict import Answer, passed, unknown
 from spikeview.rules.wording import name_rows
 from spikeview.run import Kind, Run
 
@@ -17,22 +18,31 @@ PINNED_ROWS = 10
 PINNED_SHARE = 0.05
 REGULAR = 0.9
 
+Positions = NDArray[np.int64]
+
 
 def norm_logged_after_clip(run: Run) -> Answer:
-    """The norm never passes max_norm and often lies on it: it was read after clipping."""
-    if not run.recorded("grad_norm").any():
-        return unknown("grad_norm")
-    limited = (run.kind("grad_norm") == Kind.FINITE) & run.recorded("max_norm")
-    if not limited.any():
+    """The norm never passes max_norm and often lies on it: it was read after clipping.
+
+    One norm over max_norm shows that it was read before, whatever else was not recorded.
+    """
+    clipped = run.recorded("max_norm") | (run.recorded("clip_coef") & (run.values("clip_coef") < 1))
+    if not clipped.any():
         return Answer(Outcome.NOT_APPLICABLE, "nothing was clipped") if "max_norm" in run else unknown("max_norm")
+    limited = (run.kind("grad_norm") == Kind.FINITE) & run.recorded("max_norm") & (run.values("max_norm") > 0)
+    lacks = "max_norm" if run.recorded("grad_norm")[clipped].all() else "grad_norm"
+    if not limited.any():
+        return unknown(lacks)
     ratio = run.values("grad_norm")[limited] / run.values("max_norm")[limited]
     pinned = np.flatnonzero(limited)[np.abs(ratio - 1) <= PINNED]
     largest = f"largest norm {number(ratio.max())} times max_norm"
-    if ratio.max() <= 1 + PINNED and len(pinned) >= max(PINNED_ROWS, PINNED_SHARE * len(ratio)):
-        return Answer(
-            Outcome.FAILED, f"the norm equals max_norm at {name_rows(run, pinned)} and never passes it", pinned
-        )
-    return Answer(Outcome.PASSED, largest)
+    if ratio.max() > 1 + PINNED:
+        return Answer(Outcome.PASSED, largest)
+    if len(pinned) >= max(PINNED_ROWS, PINNED_SHARE * len(ratio)):
+        text = f"the norm equals max_norm at {name_rows(run, pinned)} and never passes it"
+        return Answer(Outcome.FAILED, text, pinned)
+    untold = (run.kind("grad_norm") == Kind.NOT_RECORDED) | ~run.recorded("max_norm")
+    return passed(run, largest, lacks, clipped & untold)
 
 
 def masked_nan_loss(run: Run) -> Answer:
@@ -42,45 +52,63 @@ def masked_nan_loss(run: Run) -> Answer:
     if not (run.recorded("grad_norm") | run.recorded("grad_nonfinite_params")).any():
         return unknown("grad_norm")
     bad = nonfinite_gradient(run) | nonfinite(run, "grad_norm")
-    masked = np.flatnonzero(run.recorded("loss") & (run.values("loss") == 0) & bad)
+    zero = run.recorded("loss") & (run.values("loss") == 0)
+    masked = np.flatnonzero(zero & bad)
     if len(masked):
-        return Answer(Outcome.FAILED, f"loss exactly 0 with a non-finite gradient at {name_rows(run, masked)}", masked)
-    return Answer(Outcome.PASSED, "no loss of 0 beside a non-finite gradient")
+        text = f"loss exactly 0 with a non-finite gradient or norm at {name_rows(run, masked)}"
+        return Answer(Outcome.FAILED, text, masked)
+    evidence = "no loss of 0 beside a non-finite gradient"
+    lost = bad & ~run.recorded("loss")
+    return passed(run, evidence, *(("loss", lost) if lost.any() else ("grad_norm", zero & unknown_gradient(run))))
 
 
 def duplicate_steps(run: Run) -> Answer:
     """The same step and micro-step twice within a segment."""
-    if not run.recorded("step").any():
+    told = run.recorded("step")
+    if not told.any():
         return unknown("step")
-    keys = [run.values("micro_step"), run.values("step"), _segments(run)]
-    order = np.lexsort(keys)
-    same = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
-    again = np.sort(order[1:][same])
+    counted = told & run.recorded("micro_step")
+    again = _repeated(run, np.flatnonzero(counted), "micro_step")
     if len(again):
         step = int(run.values("step")[again[0]])
         return Answer(Outcome.FAILED, f"step {step} came again; repeated at {name_rows(run, again)}", again)
-    return Answer(Outcome.PASSED, f"{len(run):,} steps, each once")
+    # a step that comes twice is no repetition where its rows may be micro-steps
+    unsure = np.zeros(len(run), dtype=np.bool_)
+    unsure[_repeated(run, np.flatnonzero(told))] = not counted[told].all()
+    evidence = f"{np.count_nonzero(told):,} steps, each once"
+    return passed(run, evidence, *(("step", ~told) if not told.all() else ("micro_step", unsure)))
+
+
+def _repeated(run: Run, rows: Positions, *finer: str) -> Positions:
+    """Those of the rows whose segment and step, and the `finer` columns, another one before had."""
+    keys = [_whole(run, name)[rows] for name in (*finer, "step", "segment")]
+    order = np.lexsort(keys)
+    same = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
+    return np.sort(rows[order[1:][same]])
 
 
 def gap_in_log(run: Run) -> Answer:
     """Row numbers that are missing, or steps that are where steps otherwise come at a regular stride."""
-    if "row" in run:
-        lost = np.flatnonzero(np.diff(run.values("row")) > 1) + 1
-        if len(lost):
-            count = int(np.sum(np.diff(run.values("row"))[lost - 1] - 1))
-            return Answer(Outcome.FAILED, f"{count:,} rows missing before {name_rows(run, lost)}", lost)
-    if not run.recorded("step").any():
-        return Answer(Outcome.PASSED, "row numbers are complete") if "row" in run else unknown("row", "step")
-    strides = np.diff(run.values("step"))
-    within = (strides > 0) & (np.diff(_segments(run)) == 0)
-    if not within.any():
-        return Answer(Outcome.PASSED, "row numbers are complete")
-    usual = int(np.median(strides[within]))
+    numbered, stepped = run.recorded("row"), run.recorded("step")
+    if not (numbered.any() or stepped.any()):
+        return unknown("row", "step")
+    jumps = np.diff(_whole(run, "row")) * (numbered[1:] & numbered[:-1])
+    lost = np.flatnonzero(jumps > 1) + 1
+    if len(lost):
+        count = int(np.sum(jumps[lost - 1] - 1))
+        return Answer(Outcome.FAILED, f"{count:,} rows missing before {name_rows(run, lost)}", lost)
+    if not stepped.any():
+        return passed(run, "row numbers are complete", "row", ~numbered)
+    strides = np.diff(_whole(run, "step"))
+    within = (strides > 0) & (np.diff(_whole(run, "segment")) == 0) & stepped[1:] & stepped[:-1]
+    usual = int(np.median(strides[within])) if within.any() else 0
     wide = np.flatnonzero(within & (strides > usual)) + 1
     if len(wide) and np.mean(strides[within] == usual) >= REGULAR:
         return Answer(Outcome.FAILED, f"steps come every {usual}, but not before {name_rows(run, wide)}", wide)
-    return Answer(Outcome.PASSED, "rows and steps are complete" if not len(wide) else "steps come at no regular stride")
+    evidence = "rows and steps are complete" if not len(wide) else "steps come at no regular stride"
+    return passed(run, evidence, "step", ~stepped & ~numbered)
 
 
-def _segments(run: Run) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return run.values("segment").astype(np.int64) if "segment" in run else np.zeros(len(run), dtype=np.int64)
+def _whole(run: Run, name: str) -> Positions:
+    """A column of whole numbers, 0 where it was not recorded."""
+    return run.values(name).astype(np.int64) if name in run else np.zeros(len(run), dtype=np.int64)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from spikeview.analysis.clocks import perhaps_executed
 from spikeview.rules.finding import Outcome
-from spikeview.rules.verdict import Answer, unknown
+from spikeview.rules.verdict import Answer, passed, unknown
 from spikeview.rules.wording import name_rows
 from spikeview.run import Run
 
@@ -36,7 +37,7 @@ def schedule_drift(run: Run) -> Answer:
     ahead = np.flatnonzero(moves & ~executed)
     counts = f"scheduled {int(scheduled[known].sum()):,}, executed {np.count_nonzero(known & executed):,}"
     if not len(ahead):
-        return Answer(Outcome.PASSED, counts)
+        return passed(run, counts, "executed", perhaps_executed(run) & recorded & (scheduled > 0))
     drift = int(scheduled[ahead].sum())
     return Answer(
         Outcome.FAILED,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
 
 from spikeview.rules import attempts, backward, forward, update
 from spikeview.rules.context import Context, Judgement
 from spikeview.rules.finding import Finding
+from spikeview.rules.relevance import by_relevance
 from spikeview.rules.wording import rows_of
 
 
@@ -51,9 +54,30 @@ RULES: tuple[Rule, ...] = (
 # fmt: on
 
 
-def findings(context: Context) -> tuple[Finding, ...]:
-    """Every line of the table for one incident, in the order of RULES."""
-    return tuple(_finding(rule, context) for rule in RULES)
+class Findings(Sequence[Finding]):
+    """Every line of the table for one incident, in order of relevance.
+
+    They are worked out when they are first read: a run can hold tens of thousands of incidents, and a reader looks at
+    few of them.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @cached_property
+    def _found(self) -> tuple[Finding, ...]:
+        said = [_finding(rule, self._context) for rule in RULES]
+        return by_relevance(said, self._context.incident.first_bad)
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(RULES)
 
 
 def _finding(rule: Rule, context: Context) -> Finding:

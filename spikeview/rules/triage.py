@@ -19,7 +19,10 @@ def triage(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "run": run.path,
         "rows": len(run),
-        "executed": int(np.count_nonzero(run.values("executed"))) if run.recorded("executed").any() else None,
+        "executed": int(np.count_nonzero(run.values("executed"))) if run.recorded("executed").all() else None,
+        "judged_rows": diagnosis.judged_rows,
+        "unjudged": list(diagnosis.unjudged),
+        "habitual": dict(diagnosis.habitual),
         "notes": list(run.notes),
         "incidents": [_incident(each) for each in diagnosis.incidents],
         "checks": [
@@ -57,11 +60,22 @@ def _incident(diagnosed: Diagnosed) -> dict[str, Any]:
             "batch_id": run.text("batch_id", first.position),
         },
         "transition": None if diagnosed.transition is None else row_of(run, diagnosed.transition),
+        "transition_unknown": diagnosed.transition_unknown,
         "last_healthy_row": None if incident.last_healthy is None else row_of(run, incident.last_healthy),
         "last_row": row_of(run, incident.last),
         "severity": incident.severity,
         "persistence": incident.persistence,
         "lead": [{"signal": lead.signal, "row": lead.row, "rows_ahead": lead.rows_ahead} for lead in incident.lead],
+        "extent": [
+            {
+                "signal": signal,
+                "first_row": row_of(run, extent.first),
+                "rows": extent.rows,
+                "worst": plain(extent.worst.value),
+                "deviation": plain(extent.worst.deviation),
+            }
+            for signal, extent in incident.extent.items()
+        ],
         "findings": [
             {
                 "id": finding.id,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from recorder.schema import Mask
-from spikeview.rules.context import Context, Judgement, Positions, cannot_tell
+from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
+from spikeview.rules.watch import Positions
 from spikeview.rules.wording import name_rows, written
 from spikeview.run import Kind
 
@@ -16,19 +19,17 @@ UPDATE = ("update_cosine", "update_ratio")
 def ordinary_grad_abnormal_update(context: Context) -> Judgement:
     """The gradient was as ever and the update was not: its direction, its size for its rate, or the rate itself."""
     rows = context.transitions
-    out = context.out("update_ratio")[rows] | context.out("update_cosine")[rows]
-    abnormal = rows[out & ~context.out("grad_norm")[rows]]
-    if len(abnormal):
-        first = int(abnormal[0])
-        if context.missing("grad_norm", first):
-            return cannot_tell(("grad_norm",), f"at {context.row(first)}, where the update was abnormal")
-        return Judgement(Verdict.MATCHED, _told(context, first, abnormal), abnormal)
-    jump = context.lr_jump()
-    if jump and not context.out("grad_norm")[jump[0]]:
-        place = jump[0]
-        if not context.missing("grad_norm", place):
-            text = "; ".join([jump[1], f"{context.says('grad_norm', place)} ordinary", *_resumed(context)])
-            return Judgement(Verdict.MATCHED, text, np.array([place]))
+    abnormal = rows[(context.out("update_ratio") | context.out("update_cosine"))[rows]]
+    abnormal = abnormal[~context.out("grad_norm")[abnormal]]
+    ordinary = abnormal[~context.watch.doubtful["grad_norm"][abnormal]]
+    if len(ordinary):
+        return Judgement(Verdict.MATCHED, _told(context, int(ordinary[0]), ordinary), ordinary)
+    if len(abnormal) and (doubt := context.doubt(("grad_norm",), int(abnormal[0]))):
+        return replace(doubt, evidence=f"{doubt.evidence}, where the update was abnormal")
+    jump = context.lr_jump(context.accused)
+    if jump and not (context.out("grad_norm") | context.watch.doubtful["grad_norm"])[jump.position]:
+        text = "; ".join([jump.text, f"{context.says('grad_norm', jump.position)} ordinary", *_resumed(context)])
+        return Judgement(Verdict.MATCHED, text, np.array([jump.position]))
     return _nothing_abnormal(context)
 
 
@@ -39,10 +40,10 @@ def _told(context: Context, first: int, abnormal: Positions) -> str:
         column for column in (*UPDATE, "grad_norm") if column not in out and run.kind(column)[first] == Kind.FINITE
     ]
     text = f"{', '.join(context.says(column, first) for column in out)} at {name_rows(run, abnormal)}"
-    jump = context.lr_jump()
+    jump = context.lr_jump(first)
     ordinary = [f"{context.says(column, first)} ordinary" for column in known]
     unknown = [written(run, column, first) for column in UPDATE if context.missing(column, first)]
-    return "; ".join([text, *ordinary, *unknown, *([jump[1]] if jump else []), *_resumed(context)])
+    return "; ".join([text, *ordinary, *unknown, *([jump.text] if jump else []), *_resumed(context)])
 
 
 def _resumed(context: Context) -> list[str]:
@@ -51,20 +52,19 @@ def _resumed(context: Context) -> list[str]:
 
 
 def _nothing_abnormal(context: Context) -> Judgement:
-    if context.accused is None or not len(context.transitions):
-        if context.accused is None and not context.run.recorded("executed")[: context.first + 1].all():
-            return cannot_tell(("executed",), f"up to {context.row(context.first)}")
+    rows = context.transitions
+    if len(context.perhaps):
+        return cannot_tell(("executed",), f"at {name_rows(context.run, context.perhaps)}")
+    if not len(rows):
         return Judgement(Verdict.RULED_OUT, f"nothing executed up to {context.row(context.first)}")
-    place = int(context.transitions[0])
     columns = ("grad_norm", *UPDATE)
-    if missing := tuple(column for column in columns if context.missing(column, place)):
-        return cannot_tell(missing, f"at {context.row(place)}")
-    if any(context.unjudged(column, place) for column in columns):
-        return Judgement(Verdict.CANNOT_TELL, f"too few rows before {context.row(place)} for a baseline")
+    doubtful = rows[np.logical_or.reduce([context.watch.doubtful[column][rows] for column in columns])]
+    if len(doubtful) and (doubt := context.doubt(columns, int(doubtful[0]))):
+        return doubt
+    place = int(rows[0])
     if context.out("grad_norm")[place]:
-        return Judgement(
-            Verdict.RULED_OUT, f"the gradient was not ordinary: {context.says('grad_norm', place)}", np.array([place])
-        )
+        text = f"the gradient was not ordinary: {context.says('grad_norm', place)}"
+        return Judgement(Verdict.RULED_OUT, text, np.array([place]))
     told = ", ".join(context.says(column, place) for column in UPDATE)
     return Judgement(Verdict.RULED_OUT, f"{told} at {context.row(place)}", np.array([place]))
 
@@ -75,9 +75,9 @@ def executed_not_moved(context: Context) -> Judgement:
     still = rows[run.recorded("moved")[rows] & ~run.values("moved")[rows]]
     if len(still):
         return Judgement(Verdict.MATCHED, _why(context, still), still)
+    if len(context.perhaps):
+        return cannot_tell(("executed",), f"at {name_rows(run, context.perhaps)}")
     if not len(rows):
-        if not run.recorded("executed")[context.extent].all():
-            return cannot_tell(("executed",), f"at {name_rows(run, context.extent)}")
         return Judgement(Verdict.RULED_OUT, f"nothing executed up to {name_rows(run, context.extent)}")
     unknown = rows[~run.values("moved")[rows] & ~_measured(context, rows)]
     if len(unknown):

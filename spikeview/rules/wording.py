@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,23 +45,21 @@ def band(column: str, baseline: Baseline, position: int) -> str:
 
 def rows_of(run: Run, positions: Iterable[int]) -> tuple[int, ...]:
     """The recorder's row numbers of these positions, the first LISTED of them."""
-    chosen = [int(position) for _, position in zip(range(LISTED), positions, strict=False)]
-    if "row" not in run:
-        return tuple(chosen)
-    return tuple(int(row) for row in run.values("row")[chosen])
+    return tuple(row_of(run, position) for position in islice(positions, LISTED))
 
 
 def row_of(run: Run, position: int) -> int:
-    """The recorder's row number of a position."""
-    return rows_of(run, [position])[0]
+    """The recorder's row number of a position; the position itself where it has none."""
+    return int(run.values("row")[position]) if run.recorded("row")[position] else int(position)
 
 
 def name_rows(run: Run, positions: Sequence[int] | NDArray[np.int64]) -> str:
     """`row 2`, `rows 2, 3`, `rows 6 to 11`, `rows 1, 5, 9, 12, 20, 33 and 14 more`."""
-    rows = run.values("row")[positions] if "row" in run else np.asarray(positions)
-    if len(rows) == 1:
-        return f"row {rows[0]}"
-    if len(rows) > 2 and rows[-1] - rows[0] == len(rows) - 1:
+    count = len(positions)
+    if count == 1:
+        return f"row {row_of(run, int(positions[0]))}"
+    rows = rows_of(run, [*positions[:NAMED], positions[-1]])
+    if count > 2 and rows[-1] - rows[0] == count - 1:
         return f"rows {rows[0]} to {rows[-1]}"
-    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
-    return f"rows {', '.join(str(row) for row in rows[:NAMED])}{more}"
+    more = f" and {count - NAMED:,} more" if count > NAMED else ""
+    return f"rows {', '.join(str(row) for row in rows[: min(count, NAMED)])}{more}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from spikeview.format import label
@@ -14,6 +14,7 @@ from spikeview.rules.diagnosis import View
 from spikeview.run import Kind
 from spikeview.ui.fonts import fixed_font, scaled
 from spikeview.ui.labels import muted
+from spikeview.ui.painted import Painted
 from spikeview.ui.session import Session
 from spikeview.ui.values import Cell, cell
 
@@ -79,6 +80,7 @@ class Chain(QWidget):
     def _value(self, name: str) -> QLabel:
         """Of fixed size, or each move of the cursor would have the whole column laid out anew."""
         value = QLabel(self)
+        value.setTextFormat(Qt.TextFormat.PlainText)
         value.setFont(fixed_font())
         value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         value.setAccessibleName(label(name))
@@ -102,12 +104,11 @@ class Chain(QWidget):
                 base.setToolTip(found.band)
 
 
-class Deviation(QWidget):
+class Deviation(Painted):
     """A dot on a scale of MADs around the baseline: grey inside 3, on the bad side amber beyond, red beyond 5."""
 
     def __init__(self, session: Session, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._session = session
+        super().__init__(session, parent)
         self._cell = Cell("")
         self.setFixedSize(QSize(scaled(DOT), scaled(LINE - 1)))
         session.theme_changed.connect(self.update)
@@ -117,11 +118,11 @@ class Deviation(QWidget):
         self.setToolTip(f"{found.away} from the baseline {found.band}" if found.away else "")
         self.update()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paint(self, painter: QPainter) -> None:
         """Empty where there is no baseline; without a dot where there is no number."""
         if not self._cell.center:
             return
-        painter, theme = QPainter(self), self._session.theme
+        theme = self.session.theme
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(Qt.PenStyle.NoPen)
         middle, width = self.height() / 2, self.width() - 8.0
@@ -135,4 +136,3 @@ class Deviation(QWidget):
             painter.setBrush(theme["muted" if self._cell.role == "text" else self._cell.role])
             radius = 3.6 if abs(deviation) <= FAR else 4.0
             painter.drawEllipse(QPointF(4 + width * (at + REACH) / (2 * REACH), middle), radius, radius)
-        painter.end()

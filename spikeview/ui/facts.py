@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spikeview.format import count
+from spikeview.format import count, printable, shown
 from spikeview.run import Run
 
 
@@ -24,7 +24,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         ("device", str(run.manifest.get("device", ""))),
         ("torch", str(_part(run.manifest, "recorder").get("torch", ""))),
     ]
-    return [(name, text) for name, text in told if text] + [("note", note) for note in run.notes]
+    return [(name, shown(text)) for name, text in told if text] + [("note", printable(note)) for note in run.notes]
 
 
 def _segments(run: Run) -> str:

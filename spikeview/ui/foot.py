@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSize
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QWidget
 
+from spikeview.format import printable
 from spikeview.ui.fonts import interface_font, scaled
+from spikeview.ui.painted import Painted
 from spikeview.ui.plot.marks import MARKS, draw_mark
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, draw
@@ -26,6 +28,7 @@ class Foot(QFrame):
         self._cursor, self._told, self._legend = QLabel(self), QLabel(KEYS, self), Legend(session, self)
         self._told.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._told.setAccessibleName("Status")
+        self._told.setTextFormat(Qt.TextFormat.PlainText)
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 0, 14, 0)
         row.setSpacing(20)
@@ -42,8 +45,8 @@ class Foot(QFrame):
         return self._told.text()
 
     def _tell(self, text: str) -> None:
-        self._told.setText(text)
-        self._told.setToolTip(text)
+        self._told.setText(printable(text))
+        self._told.setToolTip(printable(text))
 
     def _fill(self) -> None:
         session = self._session
@@ -55,12 +58,11 @@ class Foot(QFrame):
             self._cursor.setText(f"cursor {'start' if session.cursor < 0 else step_label(session.run, session.cursor)}")
 
 
-class Legend(QWidget):
+class Legend(Painted):
     """The shapes of the marks with their names."""
 
     def __init__(self, session: Session, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._session = session
+        super().__init__(session, parent)
         self.setAccessibleName("Legend of marks")
         self.setAccessibleDescription("diamond NaN, triangle infinite, cross skipped, hollow triangle zero or below")
         self.setToolTip(
@@ -73,8 +75,8 @@ class Legend(QWidget):
             round(sum(self._widths()) + scaled(16) * len(MARKS) + self._measure("ø not recorded")) + 4, scaled(20)
         )
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter, theme = QPainter(self), self._session.theme
+    def paint(self, painter: QPainter) -> None:
+        theme = self.session.theme
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         x, middle = 0.0, self.height() / 2
         for mark, width in zip(MARKS, self._widths(), strict=True):
@@ -82,7 +84,6 @@ class Legend(QWidget):
             draw(painter, QRectF(x + 13, 0, width, self.height()), [Span(mark.text)], theme, size=11)
             x += width + scaled(16)
         draw(painter, QRectF(x, 0, self.width() - x, self.height()), [Span("ø not recorded")], theme, size=11)
-        painter.end()
 
     def _widths(self) -> list[float]:
         return [self._measure(mark.text) + 14 for mark in MARKS]

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from spikeview.format import shown as named
 from spikeview.ui.fonts import scaled
 from spikeview.ui.session import Session
 
@@ -74,7 +75,7 @@ class Header(QFrame):
     def _fill(self) -> None:
         shown = self._session.shown
         views = () if shown is None else shown.diagnosis.views
-        self._name.setText("spikeview" if shown is None else shown.diagnosis.run.name)
+        self._name.setText("spikeview" if shown is None else named(shown.diagnosis.run.name))
         self._optimizers.setVisible(len(views) > 1)
         self._optimizers.clear()
         self._optimizers.addItems([view.optimizer for view in views])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spikeview.analysis.incident import Observation
 from spikeview.format import scalar
-from spikeview.report.transition import WATCHED
-from spikeview.rules.diagnosis import points_back
+from spikeview.report.transition import WATCHED, measured
+from spikeview.rules.diagnosis import Diagnosed, points_back
 from spikeview.ui.fonts import scaled
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
@@ -24,8 +24,28 @@ def observed(session: Session) -> list[Observation]:
         if diagnosed.view.optimizer == session.view.optimizer
         and diagnosed.incident.last >= own
         and diagnosed.incident.first_bad.position <= (own if led_to is None else led_to)
-        for each in diagnosed.incident.observations
-        if each.position == (led_to if points_back(each) else own)
+        for position in ([own] if led_to is None else [own, led_to])
+        for each in _at(diagnosed, position)
+        if position == (led_to if points_back(each) else own)
+    ]
+
+
+def _at(diagnosed: Diagnosed, position: int) -> list[Observation]:
+    """What was observed of one row; a long incident keeps only its first observations, and the rest are seen anew."""
+    kept, view = diagnosed.incident.observations, diagnosed.view
+    if not kept[-1].position < position <= diagnosed.incident.last:
+        return [each for each in kept if each.position == position]
+    cells = {name: measured(view, name, position) for name in WATCHED}
+    return [
+        Observation(
+            position,
+            name,
+            float(view.run.values(name)[position]),
+            "nonfinite" if found["level"] == "nonfinite" else "outlier",
+            found["mads"],
+        )
+        for name, found in cells.items()
+        if found["out"]
     ]
 
 

@@ -41,11 +41,7 @@ def card(diagnosed: Diagnosed) -> list[list[Span]]:
     ]
     ahead = max((lead.rows_ahead for lead in incident.lead), default=0)
     what = [Span("first "), Span(name, "text"), Span(f" {how}")]
-    later = [
-        label(name)
-        for name in dict.fromkeys(each.signal for each in incident.observations)
-        if name not in (first.signal, "executed")
-    ]
+    later = [label(name) for name in incident.extent if name not in (first.signal, "executed")]
     skips = int(skipped_or_declined(run)[first.position : incident.last + 1].sum())
     later += [plural(skips, "skip")] if skips else []
     rest = [f"lead {ahead}"] * bool(ahead) + ["then " + ", ".join(later)] * bool(later)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from spikeview.format import plural
+from spikeview.report.headline import no_incident
 from spikeview.ui.chain import Chain
 from spikeview.ui.column import Column
+from spikeview.ui.elided import ElidedLine
 from spikeview.ui.fonts import scaled
 from spikeview.ui.headline import chain_of_three, verdict
-from spikeview.ui.labels import ElidedLine, heading, muted
+from spikeview.ui.labels import heading, muted
 from spikeview.ui.neighbours import Neighbours
 from spikeview.ui.session import Session
 from spikeview.ui.triage import Triage
@@ -72,10 +73,13 @@ class Inspector(Column):
     def _what(self) -> str:
         if self._session.cursor < 0:
             return "The first row: no transition before it"
-        if not self._session.at_incident:
-            return "Transition"
         chosen = self._session.selected
-        own = chosen is not None and chosen.transition == chosen.incident.first_bad.position
+        if chosen is None or not self._session.at_incident:
+            return "Transition"
+        if chosen.transition is None:
+            known = "whether it executed was not recorded" if chosen.transition_unknown else "it did not execute"
+            return f"The row before the first bad observation: {known}"
+        own = chosen.transition == chosen.incident.first_bad.position
         return "Transition of the first bad update" if own else "Transition before the first bad observation"
 
     def _show_triage(self) -> None:
@@ -91,9 +95,9 @@ class Inspector(Column):
             self._triage.show_findings(chosen.findings)
             return
         self._triage_heading.setText("TRIAGE")
-        rows = len(session.run)
+        assert session.shown is not None
         self._none.setText(
             "Choose an incident on the left, or press N."
             if session.incidents
-            else f"No incident: {plural(rows, 'row')} inside their baselines."
+            else f"{no_incident(session.shown.diagnosis)}."
         )

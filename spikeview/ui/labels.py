@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QLayout, QWidget
-
-from spikeview.ui.fonts import scaled
-from spikeview.ui.session import Session
-from spikeview.ui.spans import Span, draw
 
 
 def heading(text: str, parent: QWidget) -> QLabel:
@@ -28,27 +21,6 @@ def muted(text: str, parent: QWidget) -> QLabel:
     label.setObjectName("muted")
     label.setWordWrap(True)
     return label
-
-
-class ElidedLine(QWidget):
-    """One line of spans that ends in an ellipsis where there is no room; its hint can tell the rest."""
-
-    def __init__(self, spans: Sequence[Span], session: Session, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._session = session
-        self.setFixedHeight(scaled(16))
-        self.show_spans(spans)
-
-    def show_spans(self, spans: Sequence[Span]) -> None:
-        """Take the place of what it said before."""
-        self._spans = spans
-        self.setAccessibleName("".join(span.text for span in spans))
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        draw(painter, QRectF(self.rect()), self._spans, self._session.theme, size=11.5)
-        painter.end()
 
 
 def placed(grid: QGridLayout, row: int, left: QWidget, right: QWidget) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from spikeview.format import printable
 from spikeview.ui.fonts import scaled
 from spikeview.ui.labels import cleared, muted
 from spikeview.ui.recent import recent
@@ -27,6 +28,7 @@ class Notice(QWidget):
         self._title.setObjectName("title")
         self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         for label in (self._title, self._reason, self._advice):
+            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             label.setFixedWidth(scaled(560))
@@ -70,7 +72,7 @@ class Notice(QWidget):
 
     def _say(self, title: str, reason: str, advice: str) -> None:
         for label, text in ((self._title, title), (self._reason, reason), (self._advice, advice)):
-            label.setText(text)
+            label.setText(printable(text))
             label.setVisible(bool(text))
 
     def _offer_recent(self) -> None:

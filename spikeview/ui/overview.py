@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from spikeview.ui import visible
 from spikeview.ui.fonts import fixed_font, scaled
+from spikeview.ui.painted import Painted
 from spikeview.ui.panels import PANELS
 from spikeview.ui.plot.curve import columns_of, draw_curve
 from spikeview.ui.plot.rows_widget import GUTTER, MARGIN
@@ -17,12 +18,11 @@ from spikeview.ui.session import Session
 from spikeview.ui.values import severity_role
 
 
-class Overview(QWidget):
+class Overview(Painted):
     """A click or a drag moves what the panels show."""
 
     def __init__(self, session: Session, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.session = session
+        super().__init__(session, parent)
         self.setFixedHeight(scaled(48))
         self.setAccessibleName("Overview of the whole run")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -32,12 +32,11 @@ class Overview(QWidget):
         session.theme_changed.connect(self._redraw)
         session.incident_changed.connect(self._redraw)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
             return
         if self._picture is None:
             self._picture = self._drawn()
-        painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
         first, last = self.session.range
         if not visible.is_whole(first, last, len(self.session.run)):
@@ -46,7 +45,6 @@ class Overview(QWidget):
             painter.fillRect(shown, self.session.theme.tint("accent", 0.16))
             painter.setPen(QPen(self.session.theme["accent"], 1))
             painter.drawRect(shown)
-        painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._redraw()
@@ -80,12 +78,11 @@ class Overview(QWidget):
         picture.setDevicePixelRatio(ratio)
         theme, across = self.session.theme, self._across
         picture.fill(theme["window"])
-        painter = QPainter(picture)
-        painter.fillRect(QRectF(across.left, 0, across.width, self.height()), theme["panel"])
-        self._draw_curve(painter, across)
-        self._draw_events(painter, across)
-        self._draw_incidents(painter, across)
-        painter.end()
+        with QPainter(picture) as painter:
+            painter.fillRect(QRectF(across.left, 0, across.width, self.height()), theme["panel"])
+            self._draw_curve(painter, across)
+            self._draw_events(painter, across)
+            self._draw_incidents(painter, across)
         return picture
 
     def _draw_curve(self, painter: QPainter, across: Across) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QPainter
 
+from spikeview.format import printable
 from spikeview.ui.fonts import fixed_font, interface_font
 from spikeview.ui.theme import Theme
 
@@ -30,6 +31,7 @@ def draw(
     painter: QPainter, area: QRectF, spans: Sequence[Span], theme: Theme, right: bool = False, size: float = 12
 ) -> None:
     """One line of spans in the area, from its left or towards its right; the last span that does not fit is elided."""
+    spans = [replace(span, text=printable(span.text)) for span in spans]
     widths = [QFontMetricsF(span.font(size)).horizontalAdvance(span.text) for span in spans]
     x = max(area.left(), area.right() - sum(widths)) if right else area.left()
     baseline = area.center().y() + QFontMetricsF(interface_font(size)).capHeight() / 2
@@ -57,5 +59,5 @@ def html(spans: Sequence[Span], theme: Theme) -> str:
         style = f"color:{theme[span.role].name()};"
         style += f"font-family:'{family}';" if span.fixed else ""
         style += "font-weight:600;" if span.bold else ""
-        parts.append(f'<span style="{style}">{escape(span.text)}</span>')
+        parts.append(f'<span style="{style}">{escape(printable(span.text))}</span>')
     return "".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from spikeview.format import plural
+from spikeview.report.headline import no_incident
 from spikeview.rules.finding import CheckResult, Outcome
 from spikeview.ui.column import Column
 from spikeview.ui.facts import facts
@@ -57,8 +57,7 @@ class Summary(Column):
     def _fill(self) -> None:
         if self._session.shown is None:
             return
-        rows = len(self._session.shown.diagnosis.run)
-        self._none.setText(f"No incident: {plural(rows, 'row')} inside their baselines.")
+        self._none.setText(f"{no_incident(self._session.shown.diagnosis)}.")
         self._none.setVisible(not self._session.incidents)
         self._fill_checks(self._session.shown.diagnosis.checks)
         self._fill_facts()
@@ -82,7 +81,9 @@ class Summary(Column):
         inside = self.inside
         assert self._session.shown is not None
         for row, (name, value) in enumerate(facts(self._session.shown.diagnosis.run)):
-            told = QLabel(value, inside)
+            told = QLabel(inside)
+            told.setTextFormat(Qt.TextFormat.PlainText)
+            told.setText(value)
             told.setFont(fixed_font())
             told.setWordWrap(True)
             told.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

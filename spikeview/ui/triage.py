@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from spikeview.format import label
 from spikeview.rules.finding import Finding, Verdict
+from spikeview.ui.elided import ElidedLine
 from spikeview.ui.fonts import scaled
-from spikeview.ui.labels import ElidedLine, cleared, placed
+from spikeview.ui.labels import cleared, placed
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
 
@@ -33,7 +36,7 @@ class Triage(QWidget):
         self._grid.setVerticalSpacing(scaled(7))
         self._grid.setColumnStretch(1, 1)
 
-    def show_findings(self, findings: tuple[Finding, ...]) -> None:
+    def show_findings(self, findings: Sequence[Finding]) -> None:
         cleared(self._grid)
         for row, finding in enumerate(findings):
             sign = QLabel(html([SIGNS[finding.verdict]], self._session.theme), self)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from spikeview.format import shown
 from spikeview.ui import visible
 from spikeview.ui.actions import COMMANDS
 from spikeview.ui.fonts import scaled
@@ -191,7 +192,7 @@ class Window(QMainWindow):
     def _title(self) -> None:
         run = self.session.run
         where = "start" if self.session.cursor < 0 else f"step {step_label(run, self.session.cursor)}"
-        self.setWindowTitle(f"{run.name} · {where} · spikeview")
+        self.setWindowTitle(f"{shown(run.name)} · {where} · spikeview")
 
     def _report_name(self) -> str:
         chosen, run = self.session.selected, self.session.run

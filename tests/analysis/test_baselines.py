@@ -8,7 +8,8 @@ import torch
 from scipy.stats import median_abs_deviation
 from torch import nn
 
-from spikeview.analysis.incident import Incident, incidents
+from spikeview.analysis.episodes import incidents
+from spikeview.analysis.incident import Incident
 from spikeview.analysis.observations import observe
 from spikeview.run import Run
 from tests.analysis.series import healthy, run_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spikeview.analysis.incident import incidents
+from spikeview.analysis.episodes import incidents
 from spikeview.analysis.observations import observe
 from tests.analysis.series import healthy, run_of, skip
 
@@ -26,7 +26,17 @@ def test_a_run_that_never_executes_is_not_calibrating() -> None:
     columns = healthy(100)
     for row in range(100):
         skip(columns, row)
-    assert onsets(columns) == [32]
+    assert onsets(columns) == [0]
+
+
+def test_no_scale_needs_more_halvings_than_there_are_from_the_largest_in_use_to_one() -> None:
+    columns = healthy(100)
+    for row in range(24):
+        skip(columns, row)
+    assert onsets(columns) == []
+    for row in range(24, 40):
+        skip(columns, row)
+    assert onsets(columns) == [24]
 
 
 def test_a_non_finite_loss_is_never_calibration() -> None:

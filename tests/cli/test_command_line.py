@@ -219,11 +219,24 @@ def test_a_fault_of_our_own_is_status_3_with_the_traceback_on_request(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_wrong_usage_is_status_2(capsys: Captured) -> None:
-    assert main(["triage"]) == 2
-    assert main(["report", DRIFT]) == 2
-    assert main(["--no-such-option"]) == 2
-    assert "Usage" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["triage"], "Missing argument 'RUN...'; see `spikeview triage --help`"),
+        (["report", DRIFT], "Missing option '-o' / '--output'; see `spikeview report --help`"),
+        (["report", DRIFT, "--incident", "0", "-o", "x.md"], "0 is not in the range x>=1"),
+        (["triage", DRIFT, "--rank", "x"], "'x' is not a valid integer"),
+        (["--no-such-option"], "No such option"),
+        ([HEALTHY, "another"], "Got unexpected extra argument (another); see `spikeview view --help`"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(arguments: list[str], says: str, capsys: Captured) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("spikeview: ")
+    assert says in captured.err
 
 
 def test_triage_imports_neither_qt_nor_torch_nor_the_reports_libraries() -> None:

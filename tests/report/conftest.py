@@ -11,7 +11,7 @@ import pytest
 
 from recorder.schema import COLUMNS
 from spikeview.analysis.baseline import Baseline
-from spikeview.analysis.incident import Incident, Lead, Observation
+from spikeview.analysis.incident import Incident, Lead, Observation, SignalExtent
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, View
 from spikeview.rules.finding import CheckResult, Finding, Outcome, Verdict
 from spikeview.run import Floats, Run
@@ -58,6 +58,23 @@ def finding(
     return Finding(id, id.replace("_", " "), verdict, evidence, look, rows, missing)
 
 
+def incident_of(
+    seen: Sequence[Observation],
+    last_healthy: int | None,
+    last: int,
+    severity: str,
+    persistence: str,
+    lead: tuple[Lead, ...] = (),
+) -> Incident:
+    """An incident of these observations and no more."""
+    extent = {}
+    for signal in dict.fromkeys(each.signal for each in seen):
+        own = [each for each in seen if each.signal == signal]
+        worst = max(own, key=lambda each: INF if each.deviation is None else abs(each.deviation))
+        extent[signal] = SignalExtent(own[0].position, len(own), worst)
+    return Incident(tuple(seen), last_healthy, last, severity, persistence, lead, extent)
+
+
 CLEAN = finding(
     "loss_spike_clean_transition",
     Verdict.MATCHED,
@@ -86,6 +103,7 @@ def explosion() -> Diagnosis:
         "batch_id": [str(at) for at in range(12)],
         "loss": [0.0625, 0.0576, 0.0531, 0.0489, 0.0451, 0.0417, 3.785e8, 6.02e15, 5.6e15, 5.2e15, 4.8e15, 4.4e15],
         "grad_norm": [0.5, 0.48, 0.461, 0.442, 0.425, 0.408, 3.892e9, 1.55e8, 1.5e8, 1.4e8, 1.35e8, 1.3e8],
+        "clip_coef": [None] * 12,
         "attempted": [True] * 12,
         "executed": [True] * 12,
         "moved": [True] * 12,
@@ -111,7 +129,7 @@ def explosion() -> Diagnosis:
     untold = finding(
         "executed_not_moved", Verdict.CANNOT_TELL, "parameters were not compared", missing=("moved", "update_norm")
     )
-    incident = Incident(seen, 5, 11, "critical", "diverged", ())
+    incident = incident_of(seen, 5, 11, "critical", "diverged")
     checks = (
         CheckResult("schedule_drift", "Scheduler ahead of executed steps", Outcome.NOT_APPLICABLE, "no scheduler"),
         CheckResult("always_clipping", "Clipping on every row", Outcome.PASSED, "no row was clipped"),
@@ -156,7 +174,7 @@ def skips() -> Diagnosis:
         (2, 3),
     )
     nonfinite = finding("loss_nonfinite", Verdict.MATCHED, "loss NaN", "inputs and forward activations", (6,))
-    first = Incident(
+    first = incident_of(
         (Observation(2, "grad_norm", INF, "nonfinite"), Observation(2, "executed", 0.0, "skipped")),
         1,
         3,
@@ -164,7 +182,7 @@ def skips() -> Diagnosis:
         "transient",
         (Lead("grad_norm", 2, 4),),
     )
-    second = Incident((Observation(6, "loss", NAN, "nonfinite"),), 5, 6, "critical", "transient", ())
+    second = incident_of((Observation(6, "loss", NAN, "nonfinite"),), 5, 6, "critical", "transient")
     checks = (
         CheckResult(
             "schedule_drift",
@@ -212,7 +230,7 @@ def hostile() -> Callable[[str], Diagnosis]:
             {**columns, **names}, text.replace("/", "|"), {text: {"inner": text}}, notes=(text,), events=events
         )
         view = View(text, run, {})
-        incident = Incident((Observation(2, "loss", 9.0, "outlier", 80.0),), 1, 2, "warning", "transient", ())
+        incident = incident_of((Observation(2, "loss", 9.0, "outlier", 80.0),), 1, 2, "warning", "transient")
         matched = Finding("loss_spike_clean_transition", text, Verdict.MATCHED, text, text, (2,))
         untold = Finding("loss_nonfinite", text, Verdict.CANNOT_TELL, text, text, (), (text,))
         checks = tuple(CheckResult("skip_rate", text, outcome, text, (1,)) for outcome in Outcome)

@@ -54,7 +54,8 @@ def test_the_transition_stands_beside_its_baseline(explosion: Diagnosis) -> None
         < list(values).index("executed")
         < list(values).index("update_ratio")
     )
-    assert values["clip_coef"]["kind"] == "not_recorded"
+    assert values["clip_coef"]["kind"] == "not_applicable"
+    assert values["max_norm"]["kind"] == "not_recorded"
     assert "loss_p99" in transition["not_recorded"]
 
 
@@ -120,7 +121,10 @@ def test_all_incidents_where_none_is_chosen(skips: Diagnosis) -> None:
 
 def test_a_run_without_incidents_says_so_and_keeps_checks_and_manifest(healthy: Diagnosis) -> None:
     told = content(healthy)
-    assert told["headline"] == "No incident: 3 rows inside their baselines; no check failed."
+    assert told["headline"] == (
+        "No incident in 3 rows; none of them has a baseline to be judged by, "
+        "and update ratio and cosine were not recorded; no check failed."
+    )
     assert told["incidents"] == []
     assert told["checks"]["passed"][0]["id"] == "skip_rate"
     assert told["run"]["manifest_rows"] == [["seed", "7"]]

@@ -78,7 +78,7 @@ def test_one_incident_needs_no_table_of_contents(explosion: Diagnosis, tmp_path:
 def test_a_healthy_run_shows_its_figure_checks_and_manifest(healthy: Diagnosis, tmp_path: Path) -> None:
     page = Page(written(healthy, tmp_path))
     assert "svg" in [tag for tag, _ in page.tags]
-    for text in ("No incident: 3 rows", "Skip rate", "seed", "No check failed."):
+    for text in ("No incident in 3 rows", "Skip rate", "seed", "No check failed."):
         assert text in page.text
 
 

@@ -87,6 +87,22 @@ def test_the_skip_rate_counts_rows_that_the_loop_declined() -> None:
     assert check(columns, "skip_rate").outcome is FAILED
 
 
+def test_the_skip_rate_of_few_attempts_is_judged_only_where_it_is_far_over() -> None:
+    columns = healthy(30)
+    for row in range(30):
+        skip(columns, row)
+    assert check(columns, "skip_rate").outcome is FAILED
+    columns = healthy(30)
+    assert check(columns, "skip_rate").outcome is PASSED
+    skip(columns, 10)
+    skip(columns, 12)
+    assert check(columns, "skip_rate").outcome is CANNOT_TELL
+    columns = healthy(16)
+    for row in range(10):
+        skip(columns, row)
+    assert check(columns, "skip_rate").outcome is CANNOT_TELL, "a scaler that finds its level"
+
+
 def test_scale_never_updates() -> None:
     columns = scaled(100)
     skip(columns, 40)
@@ -95,6 +111,11 @@ def test_scale_never_updates() -> None:
     columns["loss_scale"][41:] = [512.0] * 59
     assert check(columns, "scale_never_updates").outcome is PASSED
     assert check(scaled(100), "scale_never_updates").outcome is PASSED
+    grown = scaled(100)
+    grown["loss_scale"][20:] = [2048.0] * 80
+    for row in range(60, 70):
+        skip(grown, row)
+    assert check(grown, "scale_never_updates").rows == tuple(range(60, 70)), "a scale that grew answered nothing"
     assert check(healthy(100), "scale_never_updates").outcome is NOT_APPLICABLE
 
 
@@ -157,3 +178,64 @@ def test_with_several_optimizers_the_worst_answer_counts_and_is_named() -> None:
     failed = check(both, "schedule_drift")
     assert (failed.outcome, failed.rows) == (FAILED, (20,))
     assert failed.evidence.startswith("critic: ")
+
+
+def test_several_optimizers_that_take_turns_lose_no_row() -> None:
+    columns = healthy(100)
+    columns["optimizer"] = ["optimizer", "critic"] * 50
+    assert check(columns, "gap_in_log").outcome is PASSED
+
+
+SOME = slice(40, 60)
+
+
+@pytest.mark.parametrize(
+    ("name", "unrecorded"),
+    [
+        ("schedule_drift", ("executed",)),
+        ("skip_rate", ("executed",)),
+        ("skip_rate", ("attempted",)),
+        ("scale_never_updates", ("grad_norm", "grad_nonfinite_params")),
+        ("clip_before_unscale", ("grad_norm_is_unscaled",)),
+        ("duplicate_steps", ("step",)),
+        ("gap_in_log", ("row", "step")),
+    ],
+)
+def test_a_check_does_not_pass_over_rows_that_were_not_recorded(name: str, unrecorded: tuple[str, ...]) -> None:
+    columns = scaled(100)
+    assert check(columns, name).outcome is PASSED
+    for column in unrecorded:
+        columns[column][SOME] = [None] * 20
+    answer = check(columns, name)
+    assert (answer.outcome, answer.rows[0]) == (CANNOT_TELL, 40)
+    assert answer.evidence.endswith("not recorded at rows 40 to 59")
+
+
+def test_a_null_is_no_zero_to_a_check() -> None:
+    columns = healthy(100)
+    columns["step"] = [row // 4 for row in range(100)]
+    columns["micro_step"] = [None] * 100
+    assert check(columns, "duplicate_steps").outcome is CANNOT_TELL, "four rows of a step may be micro-steps"
+    assert check(without(columns, "micro_step"), "duplicate_steps").outcome is CANNOT_TELL
+    columns = healthy(100)
+    columns["micro_step"] = [None] * 100
+    assert check(columns, "duplicate_steps").outcome is PASSED, "each step came once"
+    columns = healthy(100)
+    columns["step"] = [row if row % 2 else None for row in range(100)]
+    assert check(columns, "duplicate_steps").outcome is CANNOT_TELL
+    columns = scaled(100)
+    columns["loss_scale"][7], columns["grad_norm_is_unscaled"][7] = None, False
+    assert check(columns, "clip_before_unscale").outcome is PASSED, "no scale, nothing to multiply by"
+    columns = healthy(100)
+    skip(columns, 50)
+    assert check(columns, "scale_never_updates").outcome is CANNOT_TELL, "an AMP overflow had a scale"
+    columns = healthy(100)
+    columns["clip_coef"] = [0.5] * 100
+    columns["grad_norm"] = [None] * 100
+    assert check(columns, "norm_logged_after_clip").outcome is CANNOT_TELL
+    columns["max_norm"] = [None] * 100
+    assert check(columns, "norm_logged_after_clip").outcome is CANNOT_TELL
+    columns = healthy(100)
+    columns["loss"][50] = 0.0
+    columns["grad_norm"][50] = columns["grad_nonfinite_params"][50] = None
+    assert check(columns, "masked_nan_loss").outcome is CANNOT_TELL

@@ -224,7 +224,8 @@ def test_a_loss_without_a_baseline_is_not_said_to_have_kept_to_it() -> None:
     columns = {name: values[:40] for name, values in healthy(200).items()}
     skip(columns, 2)
     untold = finding(columns, "loss_spike_clean_transition")
-    assert (untold.verdict, untold.evidence) == (Verdict.CANNOT_TELL, "too few rows before row 2 for a baseline")
+    assert untold.verdict is Verdict.CANNOT_TELL
+    assert untold.evidence == "too few rows before row 2 for a baseline of the loss"
 
 
 def test_a_skipped_row_is_passed_over_when_the_transition_before_is_sought() -> None:

@@ -101,7 +101,7 @@ def test_a_part_moved_away_leaves_the_rest_with_a_note(run: Path) -> None:
 def test_a_foreign_parquet_file_is_named(run: Path) -> None:
     pq.write_table(pa.table({"step": [1], "loss": [1.0]}), run / "steps/rank=0/part-000001.parquet")
     text = refusal(lambda: read_run(run))
-    assert "part-000001.parquet: is a Parquet file without the columns row, segment" in text
+    assert "part-000001.parquet: lacks the columns row, segment" in text
     identity = pq.read_table(run / "steps/rank=0/part-000000.parquet").drop_columns(["loss"])
     foreign = identity.append_column("loss", pa.array([[1.0]] * identity.num_rows))
     pq.write_table(foreign, run / "steps/rank=0/part-000001.parquet")

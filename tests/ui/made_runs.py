@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from recorder.schema import COLUMNS, STEPS
 from spikeview.analysis.baseline import Baseline
-from spikeview.analysis.incident import Incident, Lead, Observation
+from spikeview.analysis.incident import Incident, Lead, Observation, SignalExtent
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, View
 from spikeview.rules.finding import CheckResult, Finding, Outcome, Verdict
 from spikeview.run import Run
@@ -111,7 +111,8 @@ def incident_at(
         if name != signal
     )
     lead = () if signal == "loss" else (Lead(signal, position, 1),)
-    incident = Incident((first, *others), position - 1 if position else None, last, severity, "transient", lead)
+    extent = {each.signal: SignalExtent(each.position, 1, each) for each in (first, *others)}
+    incident = Incident((first, *others), position - 1 if position else None, last, severity, "transient", lead, extent)
     executed = np.flatnonzero(view.run.values("executed")[:position])
     before = int(executed[-1]) if len(executed) else None
     return Diagnosed(incident, view, position if own else before, FINDINGS)

@@ -107,4 +107,4 @@ def _optional(name: str | None, run: Run, positive: bool) -> Pyramid | None:
 
 def _is_wide(values: Floats, kinds: NDArray[np.uint8]) -> bool:
     finite = values if not kinds.any() else values[kinds == Kind.FINITE]
-    return len(finite) > 0 and bool(finite.min() > 0) and bool(finite.max() > WIDE * np.median(finite))
+    return len(finite) > 0 and bool(finite.min() > 0) and bool(finite.max() / WIDE > np.median(finite))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from spikeview.analysis.envelope import Envelope
@@ -43,17 +43,15 @@ class PanelWidget(RowsWidget):
         shown = self.session.shown
         return None if shown is None else shown.plots[self.session.view_index][self.panel.id]
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
             return
         if self._picture is None:
             self._picture = self._drawn()
-        painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
         if self.plotted is not None:
             self._draw_lines(painter)
         self._draw_head(painter)
-        painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._redraw()
@@ -84,15 +82,14 @@ class PanelWidget(RowsWidget):
         picture = QPixmap(self.size() * ratio)
         picture.setDevicePixelRatio(ratio)
         picture.fill(self.session.theme["window"])
-        painter = QPainter(picture)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self.session.theme["panel"])
-        painter.drawRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        if self.plotted is not None:
-            self._draw_plot(painter, self.plotted)
-        painter.end()
+        with QPainter(picture) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self.session.theme["panel"])
+            painter.drawRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            if self.plotted is not None:
+                self._draw_plot(painter, self.plotted)
         return picture
 
     def _draw_plot(self, painter: QPainter, plotted: Plotted) -> None:

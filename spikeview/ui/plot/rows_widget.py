@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from spikeview.ui import visible
 from spikeview.ui.fonts import scaled
+from spikeview.ui.painted import Painted
 from spikeview.ui.plot.scale import Across
 from spikeview.ui.session import Session
 
@@ -17,12 +18,11 @@ CLICK = 4.0
 NOTCH = 0.8
 
 
-class RowsWidget(QWidget):
+class RowsWidget(Painted):
     """Hover reads a row, a click inspects it, a drag pans, a drag of the cursor line scrubs, the wheel zooms."""
 
     def __init__(self, session: Session, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.session = session
+        super().__init__(session, parent)
         self.setMouseTracking(True)
         self._pressed: QPointF | None = None
         self._range_pressed = (0.0, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spikeview.run import Floats, Run
+
+LARGEST, SMALLEST = sys.float_info.max, 5e-324
+# Values nearer to each other than this share of their size, or than this, cannot be told apart on an axis.
+NEAREST_SHARE, NEAREST = 1e-12, 1e-300
+EVERY = (1, 2, 3, 5, 10, 20, 50, 100, 200, 700)
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,9 @@ class Up:
     def pixels(self, values: Floats) -> Floats:
         """Values within Qt's reach even where they are far outside."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            inner = np.log10(values) if self.log else values
+            inner = (
+                np.log10(values) if self.log else values / 2
+            )  # by halves: from end to end may be too far for a double
             low, high = self._ends
             found: Floats = self.bottom - (inner - low) / (high - low) * (self.bottom - self.top)
         return np.clip(found, self.top - 1e4, self.bottom + 1e4)
@@ -60,7 +68,7 @@ class Up:
 
     @property
     def _ends(self) -> tuple[float, float]:
-        return (math.log10(self.low), math.log10(self.high)) if self.log else (self.low, self.high)
+        return (math.log10(self.low), math.log10(self.high)) if self.log else (self.low / 2, self.high / 2)
 
 
 def fitted(low: float, high: float, least_span: float, log: bool, top: float, bottom: float) -> Up:
@@ -70,14 +78,19 @@ def fitted(low: float, high: float, least_span: float, log: bool, top: float, bo
     if log:
         begin, end = math.log10(low), math.log10(high)
         air = max(0.08 * (end - begin), (1.0 - (end - begin)) / 2, 0.05)
-        return Up(10 ** max(begin - air, -300), 10 ** min(end + air, 300), top, bottom, log=True)
-    low, high = max(low, -1e300), min(high, 1e300)
-    if least_span:
-        high = max(high, low + least_span)
-        air = 0.12 * (high - low)
-    else:
-        air = 0.08 * (high - low) or abs(high) * 0.1 or 1.0
-    return Up(low - air, high + air, top, bottom)
+        return Up(_ten_to(begin - air), _ten_to(end + air), top, bottom, log=True)
+    share = 0.12 if least_span else 0.08
+    high = max(high, low + least_span)
+    air = share * high - share * low
+    largest = max(abs(low), abs(high))
+    if air <= max(NEAREST_SHARE * largest, NEAREST):
+        air = max(0.1 * largest, NEAREST) if largest else 1.0
+    return Up(max(low - air, -LARGEST), min(high + air, LARGEST), top, bottom)
+
+
+def _ten_to(power: float) -> float:
+    """The power of ten, or the double nearest to it."""
+    return SMALLEST if power <= math.log10(SMALLEST) else LARGEST if power >= math.log10(LARGEST) else 10.0**power
 
 
 def value_ticks(scale: Up, spacing: float) -> list[float]:
@@ -86,19 +99,26 @@ def value_ticks(scale: Up, spacing: float) -> list[float]:
     if not scale.log:
         return round_values(scale.low, scale.high, room)
     begin, end = math.log10(scale.low), math.log10(scale.high)
-    every = next(step for step in (1, 2, 3, 5, 10, 20, 50, 100, 200, 700) if step * room >= end - begin)
-    decades = [10.0**power for power in range(math.ceil(begin), math.floor(end) + 1) if power % every == 0]
-    if len(decades) >= 2 or (decades and every > 1):
-        return decades
-    finer = [digit * 10.0**power for power in range(math.floor(begin), math.ceil(end) + 1) for digit in (1, 2, 5)]
+    widest = next(at for at, step in enumerate(EVERY) if step * room >= end - begin)
+    for every in reversed(EVERY[: widest + 1]):
+        decades = [10.0**power for power in range(math.ceil(begin), math.floor(end) + 1) if power % every == 0]
+        if len(decades) >= 2:
+            return decades
+    powers = range(math.floor(begin), math.ceil(end) + 1)
+    finer = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
     inside = [value for value in finer if scale.low <= value <= scale.high]
     return inside if len(inside) >= 2 else round_values(scale.low, scale.high, room)
 
 
 def round_values(low: float, high: float, room: int) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten, no more than there is room for."""
-    span = high - low
-    raw = span / max(1, room)
+    """Multiples of 1, 2 or 5 times a power of ten, no more than there is room for.
+
+    None where the ends lie too near or too far apart for doubles to count between them.
+    """
+    room = max(1, room)
+    raw = high / room - low / room
+    if not NEAREST_SHARE * max(abs(low), abs(high)) / room < raw < LARGEST / 10 or raw < NEAREST / room:
+        return [0.0] if low <= 0 <= high else []
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * (1 - 1e-9))
     return [number * step for number in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from spikeview.ui.fonts import fixed_font, scaled
@@ -23,10 +23,9 @@ class StepAxis(RowsWidget):
         session.opened.connect(self.update)
         session.theme_changed.connect(self.update)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
             return
-        painter = QPainter(self)
         across = self.across
         painter.setFont(fixed_font(11))
         painter.setPen(self.session.theme["muted"])
@@ -41,4 +40,3 @@ class StepAxis(RowsWidget):
             Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
             "step",
         )
-        painter.end()
