@@ -27,7 +27,8 @@ def skip_rate(run: Run) -> Answer:
     """
     known = run.recorded("attempted") & run.recorded("executed")
     if not known.any():
-        return unknown("attempted", "executed")
+        absent = [name for name in ("attempted", "executed") if not run.recorded(name).any()]
+        return unknown(*absent or ["attempted", "executed"])
     skips = (skipped(run) | declined(run)) & known
     tries = np.flatnonzero((run.values("attempted") | skips) & known)
     total = np.concatenate([[0], np.cumsum(skips[tries])])
