@@ -88,7 +88,7 @@ def number(value: float, signed: bool = False, digits: int = DIGITS) -> str:
     if value == round(value) and abs(value) <= WHOLE:
         return f"{value:{sign}.0f}"
     magnitude = int(f"{value:.{digits - 1}e}".partition("e")[2])
-    if -4 < magnitude < 6:
+    if -5 < magnitude < 6:
         return f"{value:{sign}.{max(0, digits - 1 - magnitude)}f}"
     return f"{value:{sign}.{digits - 1}e}"
 
