@@ -250,7 +250,11 @@ class FlightRecorder(Remarks):
     def _tell_cadence(self) -> None:
         deep = [channel.deep_seconds for channel in self._channels.values() if channel.is_deep]
         seconds = perf_counter() - self._started
+        was_measured = self._cadence.cost is not None
         self._cadence.ran(self._logbook.row - 1, seconds, sum(deep) + self._forward.seconds if deep else None)
+        if not was_measured and self._cadence.cost is not None:
+            # A killed run should say what it chose, too; close() tells the last measurement.
+            self._logbook.update_manifest(deep=self._cadence.describe())
 
     def _tell_exception(self, error: BaseException) -> None:
         """Note an exception of the loop's, once; leaving a generator is none."""

@@ -129,6 +129,9 @@ class Logbook:
     def event(self, kind: str, **fields: Any) -> None:
         self._writer.event(kind, **fields)
 
+    def update_manifest(self, **fields: Any) -> None:
+        self._writer.update_manifest(**fields)
+
     def close(self, **manifest: Any) -> None:
         """Complete and seal everything; `manifest` holds what became known while running."""
         with self._guard:
