@@ -107,7 +107,7 @@ class Channel:
         scaled_by = self._scaler.scale() if self._scaler.holds_scaled else None
         gradient = gradient_norms(self._owned.now(), scaled_by)
         row = self.row if source == "at_step" else self.backward_row()
-        if row is None or row.clips:
+        if row is None or (row.clips and row.gradient is not None):
             return gradient
         row.gradient = gradient
         row.gradient_source = row.gradient_source or source

@@ -109,6 +109,7 @@ class FlightRecorder(Remarks):
         self._pid = os.getpid()
         self._finished: list[Entry] = []
         self._user_fields: set[str] = set()
+        self._noted: set[str] = set()
         self._open = False
         self._closed = False
         self._told: BaseException | None = None

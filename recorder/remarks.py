@@ -16,6 +16,7 @@ class Remarks:
 
     guard: Guard
     _logbook: Logbook
+    _noted: set[str]
 
     def remark(self, kind: str, **fields: Any) -> None:
         """Write an event of any kind, with the number of the last row."""
@@ -37,6 +38,12 @@ class Remarks:
         `restored` names them: model, optimizer, scheduler, scaler, rng, sampler, accumulation.
         """
         self.remark("resume", from_checkpoint=str(from_checkpoint), restored=list(restored))
+
+    def note_once(self, text: str) -> None:
+        """Keep a remark of the recorder's own, the first time it is made."""
+        if text not in self._noted:
+            self._noted.add(text)
+            self.remark("note", text=text)
 
     def note(self, text: str) -> None:
         """Keep a remark of the user's in the run."""

@@ -58,8 +58,14 @@ class Transition:
         with guard:
             self._recorder.see_precision()
             rows = self._forward_rows()
+            twice = any(row.loss is not None for row in rows)
             for row in rows:
                 row.loss = _scalar(loss, "observe_loss")
+            if twice:
+                self._recorder.note_once(
+                    "observe_loss was called again before a step: the row keeps the last loss. Open a transition for "
+                    "each micro-batch (accumulating=True) to keep them all"
+                )
         if count is not None:
             with guard:
                 for row in rows:

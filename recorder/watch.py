@@ -62,7 +62,9 @@ class Watch:
             with self._guard:
                 reason = trigger.reason(row)
                 if reason is None:
-                    self._tripping.discard(trigger.name)
+                    # A micro-step has no gradient to be quiet about.
+                    if row.get("skip_reason") != "accumulating":
+                        self._tripping.discard(trigger.name)
                 elif trigger.name not in self._tripping:
                     self._tripping.add(trigger.name)
                     begun.append((trigger.name, reason))

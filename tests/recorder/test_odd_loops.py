@@ -566,3 +566,52 @@ def test_a_lazy_model_is_refused_with_what_to_do(record: Any) -> None:
     model = nn.LazyLinear(1)
     with pytest.raises(ValueError, match="one forward"):
         record(model, torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1))
+
+
+def test_own_clipping_told_with_its_limit_keeps_cosine_and_flags(record: Any) -> None:
+    model = net()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    with record(model, optimizer) as recorder, recorder.transition() as t:
+        loss_of(model).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        t.observe_grad_norm(norm, max_norm=0.1)
+        optimizer.step()
+    row = record.rows()[0]
+    assert row["grad_norm"] == pytest.approx(float(norm))
+    assert row["clip_coef"] == pytest.approx(0.1 / float(norm), rel=1e-4)
+    assert row["update_cosine"] is not None
+    assert row["grad_nonfinite_params"] == 0
+    assert row["top_group"] is not None
+
+
+def test_a_loss_observed_again_before_a_step_is_said_once(record: Any) -> None:
+    model = net()
+    optimizer = sgd(model)
+    with record(model, optimizer) as recorder:
+        for _ in range(2):
+            with recorder.transition() as t:
+                for _ in range(4):
+                    loss = loss_of(model)
+                    t.observe_loss(loss)
+                    loss.backward()
+                optimizer.step()
+    [note] = record.events("note")
+    assert "accumulating=True" in note["text"]
+
+
+def test_a_departure_that_lasts_over_micro_steps_is_told_once(record: Any) -> None:
+    model = net()
+    optimizer = sgd(model, lr=1e-9)
+    with record(model, optimizer, max_norm=1.0) as recorder:
+        for index in range(100):
+            last = index % 2 == 1
+            with recorder.transition(index, accumulating=not last) as t:
+                loss = loss_of(model) * (1e4 if 60 <= index < 80 else 1.0)
+                t.observe_loss(loss)
+                loss.backward()
+                if last:
+                    t.clip_grad_norm_()
+                    optimizer.step()
+                    optimizer.zero_grad()
+    told = [(event["trigger"], event["row"]) for event in record.events("trigger")]
+    assert told == [("loss_departs", 60), ("grad_norm_departs", 61)]
