@@ -79,8 +79,7 @@ class ForwardReadings:
             columns["activation_absmax"] = nan if any(map(isnan, largest)) else max(largest)
             bad = (name for name, value in zip(self.names, largest, strict=True) if not isfinite(value))
             columns["first_nonfinite_module"] = next(bad, None)
-        if self.buffers is not None:
-            columns["nonfinite_buffers"] = int(numbers["forward_buffers"].sum())
+        columns["nonfinite_buffers"] = 0 if self.buffers is None else int(numbers["forward_buffers"].sum())
         return columns
 
 

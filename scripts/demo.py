@@ -7,12 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from spikeview.commands.display import has_display
+
 OUTPUT = Path("demo-output")
-
-
-def has_display() -> bool:
-    """Only Linux and its kin can run without one."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def spikeview(*arguments: str | Path) -> int:
@@ -26,12 +23,11 @@ def draw(run: Path) -> int:
     from spikeview.ui.app import snapshot  # after the platform is chosen
 
     OUTPUT.mkdir(exist_ok=True)
-    print(f"There is no display here, so the window and the reports go to {OUTPUT}/ instead.", flush=True)
+    print(f"There is no display here, so the window and the reports go to {OUTPUT}/ instead:", flush=True)
     snapshot(str(run), OUTPUT / "window.png")
+    print(OUTPUT / "window.png", flush=True)
     reports = [spikeview("report", run, "-o", OUTPUT / name) for name in ("incident.html", "incident.md")]
     found = spikeview("triage", run)
-    written = ", ".join(str(OUTPUT / name) for name in ("window.png", "incident.html", "incident.md"))
-    print(f"Written: {written}")
     return max([*reports, 0 if found == 1 else found])  # 1 says that triage found something: here that is the point
 
 

@@ -23,7 +23,8 @@ TRANSIENT, PERSISTENT, DIVERGED = "transient", "persistent", "diverged"
 def persistence(observed: Sequence[Observed], first: int, last: int) -> str:
     """How an episode of one signal went on, from its first bad row: `observed` holds the signal for every reason.
 
-    Diverged: out of the band up to the last row of the run, for LEAST rows or more. Persistent: in some WINDOW of rows
+    Diverged: out of the band up to the last row of the run, for LEAST rows or more, or with a non-finite loss there.
+    Persistent: in some WINDOW of rows
     the smallest distance is over SUSTAINED and the largest over CRITICAL, the two conditions of the K2-V2 technical
     report (section 3.5.2).
     """
@@ -33,7 +34,10 @@ def persistence(observed: Sequence[Observed], first: int, last: int) -> str:
     far = far[~np.isnan(far)]
     inside = np.flatnonzero(far <= SUSTAINED)
     starts, ends = np.append(0, inside + 1), np.append(inside, len(far))
-    if rows.stop == length and ends[-1] - starts[-1] >= LEAST:
+    tail = far[starts[-1] :]
+    # A loss that is not a number any more on the last row of a run did not come back, however short the tail.
+    lost = observed[0].signal == "loss" and len(tail) > 0 and np.isinf(tail[-1])
+    if rows.stop == length and (len(tail) >= LEAST or lost):
         return DIVERGED
     long = ends - starts >= WINDOW
     if any(far[start:end].max() > CRITICAL for start, end in zip(starts[long], ends[long], strict=True)):

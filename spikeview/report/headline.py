@@ -8,6 +8,7 @@ import numpy as np
 
 from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.incident import Observation
+from spikeview.analysis.rates import rates
 from spikeview.format import cell, count, label, mads, number, plural, shown
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.rules.finding import Verdict
@@ -24,7 +25,8 @@ def headline(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
     """One sentence, made only of what was recorded and found."""
     matched = [finding for finding in diagnosed.findings if finding.verdict is Verdict.MATCHED]
     if matched:
-        look = f": look at {_batch(diagnosed)}{matched[0].look.rstrip('.')}"
+        where = _rate(diagnosed) if matched[0].id == ORDINARY else _batch(diagnosed)
+        look = f": look at {where}{matched[0].look.rstrip('.')}"
     else:
         untold = sum(finding.verdict is Verdict.CANNOT_TELL for finding in diagnosed.findings)
         look = "; no line of the triage table matched" + (f", {untold} could not be told" if untold else "")
@@ -140,6 +142,16 @@ def _context(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
     if ahead:
         return f", {ahead[0]} {'row' if ahead[0] == 1 else 'rows'} before the loss did"
     return ""
+
+
+def _rate(diagnosed: Diagnosed) -> str:
+    """The learning rate's jump, where one came before the first bad row: the batch is not what to look at then."""
+    run = diagnosed.view.run
+    jump = rates(run).jump(diagnosed.incident.first_bad.position)
+    if jump is None:
+        return ""
+    place, before, after = jump
+    return f"the learning rate, {number(after / before)} times as high from {name_rows(run, [place])} on; "
 
 
 def _batch(diagnosed: Diagnosed) -> str:

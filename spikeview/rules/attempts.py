@@ -18,6 +18,9 @@ def no_attempt(context: Context) -> Judgement:
     if run.values("attempted")[context.first]:
         return Judgement(Verdict.RULED_OUT, f"attempted at {context.row(context.first)}", row)
     reason = run.text("skip_reason", context.first)
+    if reason == "accumulating":
+        text = f"{context.row(context.first)} is a declared micro-step of an accumulation"
+        return Judgement(Verdict.RULED_OUT, text, row)
     return Judgement(
         Verdict.MATCHED, f"no attempt at {context.row(context.first)}: {reason or 'no reason recorded'}", row
     )

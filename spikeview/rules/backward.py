@@ -10,7 +10,7 @@ from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
 from spikeview.rules.watch import Positions
 from spikeview.rules.wording import name_rows, written
-from spikeview.run import Kind
+from spikeview.run import Kind, Run
 
 
 def grad_nonfinite_loss_finite(context: Context) -> Judgement:
@@ -18,10 +18,18 @@ def grad_nonfinite_loss_finite(context: Context) -> Judgement:
     rows, run = context.extent, context.run
     broken = rows[context.watch.broken[rows]]
     finite = broken[run.kind("loss")[broken] == Kind.FINITE]
+    carried = {int(place): source for place in finite if (source := _carried(run, int(place))) is not None}
+    finite = finite[[int(place) not in carried for place in finite]]
     if len(finite):
         return Judgement(Verdict.MATCHED, _finite_loss(context, finite), finite)
     if missing := _unknown(context):
         return missing
+    if carried:
+        place, source = next(iter(carried.items()))
+        text = (
+            f"the gradient at {context.row(place)} carries the {written(run, 'loss', source)} of {context.row(source)}"
+        )
+        return Judgement(Verdict.RULED_OUT, f"{text}, a micro-step of the same step", np.array(list(carried)))
     if len(broken):
         first = int(broken[0])
         text = f"{written(run, 'loss', first)} at {context.row(first)} too: the forward was not finite"
@@ -32,6 +40,16 @@ def grad_nonfinite_loss_finite(context: Context) -> Judgement:
         text = f"every gradient is finite at {name_rows(run, overflowed)}: only their norm {norm}"
         return Judgement(Verdict.RULED_OUT, text, overflowed)
     return Judgement(Verdict.RULED_OUT, f"gradients finite at {name_rows(run, rows)}", rows)
+
+
+def _carried(run: Run, position: int) -> int | None:
+    """The micro-step with a non-finite loss whose gradient was accumulated into this row's, if there is one."""
+    micro = run.equals("skip_reason", "accumulating")
+    while position > 0 and micro[position - 1]:
+        position -= 1
+        if is_nonfinite(run.kind("loss")[position : position + 1])[0]:
+            return position
+    return None
 
 
 def _finite_loss(context: Context, rows: Positions) -> str:

@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     Check("clip_before_unscale", "Norm measured and clipped after unscaling", amp.clip_before_unscale),
     Check("norm_logged_after_clip", "Norm logged before clipping", log.norm_logged_after_clip),
     Check("masked_nan_loss", "No NaN hidden behind a loss of 0", log.masked_nan_loss),
+    Check("nonfinite_buffers", "Buffers of the model stay finite", log.nonfinite_buffers),
     Check("duplicate_steps", "Every step recorded once", log.duplicate_steps),
     Check("gap_in_log", "No gap in the log", log.gap_in_log, whole=True),
 )

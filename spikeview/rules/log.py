@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from spikeview.analysis.observations import nonfinite_gradient, unknown_gradient
 from spikeview.analysis.signals import nonfinite
-from spikeview.format import number
+from spikeview.format import number, plural
 from spikeview.rules.finding import Outcome
 from spikeview.rules.verdict import Answer, passed, unknown
 from spikeview.rules.wording import name_rows
@@ -43,6 +43,20 @@ def norm_logged_after_clip(run: Run) -> Answer:
         return Answer(Outcome.FAILED, text, pinned)
     untold = (run.kind("grad_norm") == Kind.NOT_RECORDED) | ~run.recorded("max_norm")
     return passed(run, largest, lacks, clipped & untold)
+
+
+def nonfinite_buffers(run: Run) -> Answer:
+    """A buffer of the model, such as a running mean, holds a NaN or an Inf, which no skipped step takes back."""
+    seen = np.flatnonzero(run.recorded("nonfinite_buffers"))
+    if not len(seen):
+        return unknown("nonfinite_buffers")
+    counts = run.values("nonfinite_buffers")[seen]
+    bad = seen[counts > 0]
+    if not len(bad):
+        return Answer(Outcome.PASSED, f"finite on the {plural(len(seen), 'row')} that looked at them")
+    ending = "and to the end" if counts[-1] > 0 else "and finite again at the end"
+    text = f"{plural(int(counts.max()), 'buffer')} not finite from {name_rows(run, bad[:1])} on {ending}: the model in "
+    return Answer(Outcome.FAILED, f"{text}evaluation mode is lost; go back to a checkpoint before", bad)
 
 
 def masked_nan_loss(run: Run) -> Answer:

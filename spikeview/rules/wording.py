@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spikeview.analysis.baseline import Baseline
+from spikeview.analysis.signals import SIGNALS
 from spikeview.format import label, mads, number, scalar, words
 from spikeview.run import Run
 
+_IN_LOGS = {signal.column for signal in SIGNALS if signal.log}
 LISTED = 20
 LOPSIDED = 1.25
 NAMED = 6
@@ -38,7 +40,7 @@ def band(column: str, baseline: Baseline, position: int) -> str:
     """`+0.4928 ± 0.1297`; where the band is lopsided, as in logs, `2.003 within 0.7812 to 5.136`."""
     center, lower, upper = (float(part[position]) for part in (baseline.center, baseline.lower, baseline.upper))
     below, above = center - lower, upper - center
-    if above > LOPSIDED * below:
+    if column in _IN_LOGS or above > LOPSIDED * below:
         return f"{scalar(column, center)} within {scalar(column, lower)} to {scalar(column, upper)}"
     return f"{scalar(column, center)} ± {number((above + below) / 2)}"
 

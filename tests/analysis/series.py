@@ -37,6 +37,7 @@ def healthy(rows: int, seed: int = 0) -> dict[str, list[Any]]:
         "grad_norm_source": ["recorder"] * rows,
         "grad_norm_is_unscaled": [True] * rows,
         "grad_nonfinite_params": [0] * rows,
+        "nonfinite_buffers": [0] * rows,
         "max_norm": [1.0] * rows,
         "clip_coef": [1.0] * rows,
         "loss_scale": [None] * rows,

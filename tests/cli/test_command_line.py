@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -183,12 +184,26 @@ def test_an_incident_the_run_does_not_have_is_refused_in_one_line(capsys: Captur
 
 def test_a_bare_run_opens_the_window_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str | None] = []
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
     monkeypatch.setattr("spikeview.ui.app.view", lambda path: opened.append(path) or 0)
     assert main([HEALTHY]) == 0
     assert main(["./triage"]) == 0
     assert main(["view", HEALTHY]) == 0
     assert main([]) == 0
     assert opened == [HEALTHY, "./triage", HEALTHY, None]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is always a display elsewhere")
+@pytest.mark.parametrize("display", [{}, {"DISPLAY": ":4321"}], ids=["none", "one that does not answer"])
+def test_without_a_display_one_line_says_what_to_use(display: dict[str, str]) -> None:
+    given = {name: value for name, value in os.environ.items() if not name.endswith("DISPLAY")}
+    given.pop("QT_QPA_PLATFORM", None)
+    command = [sys.executable, "-m", "spikeview", HEALTHY]
+    done = subprocess.run(command, env={**given, **display}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "spikeview: there is no display here; use `spikeview triage RUN` or `spikeview report RUN -o incident.html`\n"
+    )
 
 
 def test_without_the_window_libraries_one_line_says_what_to_install(

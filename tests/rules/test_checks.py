@@ -239,3 +239,14 @@ def test_a_null_is_no_zero_to_a_check() -> None:
     columns["loss"][50] = 0.0
     columns["grad_norm"][50] = columns["grad_nonfinite_params"][50] = None
     assert check(columns, "masked_nan_loss").outcome is CANNOT_TELL
+
+
+def test_buffers_that_stay_poisoned() -> None:
+    columns = healthy(60)
+    columns["nonfinite_buffers"] = [None if row % 10 else 4 * (row >= 20) for row in range(60)]
+    failed = check(columns, "nonfinite_buffers")
+    assert failed.outcome is FAILED
+    assert failed.rows == (20, 30, 40, 50)
+    assert "4 buffers not finite from row 20 on and to the end" in failed.evidence
+    columns["nonfinite_buffers"] = [None if row % 10 else 0 for row in range(60)]
+    assert check(columns, "nonfinite_buffers").outcome is PASSED

@@ -111,7 +111,7 @@ def test_a_norm_that_overflowed_over_finite_gradients_is_no_non_finite_gradient(
 def test_large_norm_tiny_coef() -> None:
     clipped = finding(spiked(grad_norm=4000.0, clip_coef=0.00025), "large_norm_tiny_coef")
     assert (clipped.verdict, clipped.rows) == (Verdict.MATCHED, (AT,))
-    assert "clip coefficient 2.500e-04" in clipped.evidence
+    assert "clip coefficient 0.0002500" in clipped.evidence
     free = finding(spiked(grad_norm=4000.0, clip_coef=None), "large_norm_tiny_coef")
     assert free.verdict is Verdict.MATCHED
     assert "not clipped" in free.evidence
@@ -265,3 +265,29 @@ def test_a_log_of_losses_alone_tells_what_it_can_and_names_what_it_lacks() -> No
     rest = {name: each for name, each in by_id.items() if name != "loss_nonfinite"}
     assert {each.verdict for each in rest.values()} == {Verdict.CANNOT_TELL}
     assert all(each.missing for each in rest.values())
+
+
+def test_a_declared_micro_step_is_no_missing_attempt() -> None:
+    columns = healthy(100)
+    columns["loss"][60] = 50.0
+    columns["attempted"][60] = columns["executed"][60] = False
+    columns["skip_reason"] = ["accumulating" if row == 60 else None for row in range(100)]
+    assert "no_attempt" not in matched(only(columns))
+
+
+def test_a_gradient_that_carries_the_nan_of_an_earlier_micro_step_accuses_no_backward() -> None:
+    columns = healthy(100)
+    columns["loss"][60] = float("nan")
+    columns["attempted"][60] = columns["executed"][60] = columns["executed"][61] = False
+    columns["grad_norm"][60], columns["grad_norm"][61] = None, float("nan")
+    columns["grad_nonfinite_params"][60], columns["grad_nonfinite_params"][61] = None, 3
+    columns["skip_reason"] = [{60: "accumulating", 61: "amp_overflow"}.get(row) for row in range(100)]
+    told = only(columns)
+    assert "grad_nonfinite_loss_finite" not in matched(told)
+    assert "loss_nonfinite" in matched(told)
+
+
+def test_a_loss_that_is_nan_on_the_last_row_did_not_come_back() -> None:
+    columns = healthy(100)
+    columns["loss"][99] = float("nan")
+    assert only(columns).incident.persistence == "diverged"

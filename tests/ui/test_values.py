@@ -56,7 +56,7 @@ def test_a_value_without_a_baseline_says_nothing_of_one() -> None:
     view = made_runs.view_of(made_runs.run_of({"loss": [1.0, 1.1], "lr": [0.1, 0.1]}))
     assert cell(view, "lr", 0) == Cell("0.1000")
     assert cell(view, "loss", 0).center == "1.050"
-    assert cell(view, "loss", 0).band == "1.050 ± 0.05000"
+    assert cell(view, "loss", 0).band == "1.050 within 1 to 1.100"
 
 
 def test_long_clocks_show_the_digits_in_which_they_differ() -> None:
