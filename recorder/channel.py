@@ -175,6 +175,11 @@ class Channel:
     def _before_step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         replaced = None
         with self._guard:
+            if torch._C._current_graph_task_id() != -1:
+                raise RuntimeError(
+                    f"optimizer {self.name!r} steps inside backward, where no gradient is whole: "
+                    "its norm, clipping and movement are not recorded"
+                )
             within = self._scaler.is_within_step
             self._scaler.steps_directly = not within
             closure = _closure_of(args, kwargs)
@@ -219,6 +224,9 @@ class Channel:
                 return
             self.row.fired = True
             self.row.found_inf = found_inf
+            if torch._C._current_graph_task_id() != -1:
+                self.row.attempted = True
+                return
             self.row.movement = self._each(Movement.measure)
             self.row.movement_is_exact = self._movements.finish(self.row.layers)
             self.row.maximize = bool(self.optimizer.param_groups[0].get("maximize", False))

@@ -615,3 +615,28 @@ def test_a_departure_that_lasts_over_micro_steps_is_told_once(record: Any) -> No
                     optimizer.zero_grad()
     told = [(event["trigger"], event["row"]) for event in record.events("trigger")]
     assert told == [("loss_departs", 60), ("grad_norm_departs", 61)]
+
+
+@pytest.mark.filterwarnings(FAULT)
+def test_an_optimizer_fused_into_backward_is_refused_in_words_and_not_in_deed(record: Any) -> None:
+    """Its gradients are gone before anything could measure them: the row says that it stepped, and no more."""
+    model = net()
+    parameter = model[0].weight
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+    def step(gradient_of: torch.Tensor) -> None:
+        optimizer.step()
+        optimizer.zero_grad()
+
+    parameter.register_post_accumulate_grad_hook(step)
+    before = parameter.detach().clone()
+    with record(model, optimizer) as recorder, recorder.transition() as t:
+        loss = loss_of(model)
+        t.observe_loss(loss)
+        loss.backward()
+    row = record.rows()[0]
+    assert not torch.equal(before, parameter)
+    assert (row["attempted"], row["executed"]) == (True, True)
+    assert row["grad_norm"] is None
+    assert row["update_norm"] is None
+    assert "inside backward" in record.events("recorder_fault")[0]["text"]
