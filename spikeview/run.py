@@ -124,17 +124,6 @@ class Run:
         value = self.table[name][position].as_py()
         return None if value is None else str(value)
 
-    def position_of_row(self, row: int) -> int:
-        """Position of a recorder's row number, which rises along the table.
-
-        Raises KeyError where the run does not hold it.
-        """
-        rows = self.values("row")
-        position = int(np.searchsorted(rows, row))
-        if position >= len(rows) or rows[position] != row:
-            raise KeyError(row)
-        return position
-
     @property
     def user_columns(self) -> list[str]:
         """Columns beyond the schema: the user's own, and those of a later or foreign writer."""

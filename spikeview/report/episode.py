@@ -10,7 +10,7 @@ from spikeview.report.series import around
 from spikeview.report.sparkline import sparklines
 from spikeview.report.transition import DUMP, neighbours, transition
 from spikeview.rules.diagnosis import Diagnosed
-from spikeview.rules.finding import Finding, Verdict
+from spikeview.rules.finding import Verdict
 from spikeview.rules.wording import row_of
 
 
@@ -18,7 +18,7 @@ def episode(diagnosed: Diagnosed, number: int) -> dict[str, Any]:
     """Everything that is said about one incident; `number` counts from 1, as people are shown it."""
     incident, view = diagnosed.incident, diagnosed.view
     run, before = view.run, transition(diagnosed)
-    findings = [_finding(finding) for finding in diagnosed.findings]
+    findings = [finding.plain() for finding in diagnosed.findings]
     start, stop = around(diagnosed)
     return {
         "number": number,
@@ -79,18 +79,6 @@ def _why(diagnosed: Diagnosed) -> str:
     between = f" The {plural(gap, 'row')} in between did not execute." if gap else ""
     name = "loss was" if first.phase == "forward" else "gradient was"
     return f"The {name} computed with the parameters that this transition left behind.{between}"
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "observation": finding.observation,
-        "verdict": finding.verdict.value,
-        "evidence": finding.evidence,
-        "look": finding.look,
-        "rows": list(finding.rows),
-        "missing": list(finding.missing),
-    }
 
 
 def _signals(diagnosed: Diagnosed) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class Verdict(StrEnum):
@@ -38,6 +39,10 @@ class Finding:
     look: str
     rows: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it, with the keys of `triage --json`."""
+        return {**vars(self), "verdict": self.verdict.value, "rows": list(self.rows), "missing": list(self.missing)}
 
 
 @dataclass(frozen=True)

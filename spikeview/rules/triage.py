@@ -76,18 +76,7 @@ def _incident(diagnosed: Diagnosed) -> dict[str, Any]:
             }
             for signal, extent in incident.extent.items()
         ],
-        "findings": [
-            {
-                "id": finding.id,
-                "observation": finding.observation,
-                "verdict": finding.verdict.value,
-                "evidence": finding.evidence,
-                "look": finding.look,
-                "rows": list(finding.rows),
-                "missing": list(finding.missing),
-            }
-            for finding in diagnosed.findings
-        ],
+        "findings": [finding.plain() for finding in diagnosed.findings],
     }
 
 
