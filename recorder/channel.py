@@ -175,7 +175,7 @@ class Channel:
     def _before_step(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         replaced = None
         with self._guard:
-            if torch._C._current_graph_task_id() != -1:
+            if _inside_backward():
                 raise RuntimeError(
                     f"optimizer {self.name!r} steps inside backward, where no gradient is whole: "
                     "its norm, clipping and movement are not recorded"
@@ -224,7 +224,7 @@ class Channel:
                 return
             self.row.fired = True
             self.row.found_inf = found_inf
-            if torch._C._current_graph_task_id() != -1:
+            if _inside_backward():
                 self.row.attempted = True
                 return
             self.row.movement = self._each(Movement.measure)
@@ -239,6 +239,11 @@ class Channel:
         lr = self.optimizer.param_groups[0].get("lr")
         row.lr = None if lr is None else number_or_copy(lr)
         row.scale = self._scaler.scale()
+
+
+def _inside_backward() -> bool:
+    """Whether this runs within a backward pass, as an optimizer does that a gradient hook steps."""
+    return torch._C._current_graph_task_id() != -1
 
 
 def number_or_copy(value: Tensor | float) -> Tensor | float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QMouseEvent, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from spikeview.ui import visible
 from spikeview.ui.fonts import fixed_font, scaled
 from spikeview.ui.painted import Painted
 from spikeview.ui.panels import PANELS
+from spikeview.ui.picture import KeptPicture
 from spikeview.ui.plot.curve import columns_of, draw_curve
 from spikeview.ui.plot.rows_widget import GUTTER, MARGIN
 from spikeview.ui.plot.scale import Across, fitted
@@ -26,7 +27,7 @@ class Overview(Painted):
         self.setFixedHeight(scaled(48))
         self.setAccessibleName("Overview of the whole run")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self._picture: QPixmap | None = None
+        self._picture = KeptPicture()
         session.range_changed.connect(self.update)
         session.opened.connect(self._redraw)
         session.theme_changed.connect(self._redraw)
@@ -35,9 +36,7 @@ class Overview(Painted):
     def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
             return
-        if self._picture is None:
-            self._picture = self._drawn()
-        painter.drawPixmap(0, 0, self._picture)
+        self._picture.draw(painter, self, self.session.theme["window"], self._draw_run)
         first, last = self.session.range
         if not visible.is_whole(first, last, len(self.session.run)):
             left, right = self._across.pixel(first), self._across.pixel(last)
@@ -69,21 +68,15 @@ class Overview(Painted):
         return Across(first, last, left, max(1.0, self.width() - left - MARGIN))
 
     def _redraw(self) -> None:
-        self._picture = None
+        self._picture.forget()
         self.update()
 
-    def _drawn(self) -> QPixmap:
-        ratio = self.devicePixelRatioF()
-        picture = QPixmap(self.size() * ratio)
-        picture.setDevicePixelRatio(ratio)
-        theme, across = self.session.theme, self._across
-        picture.fill(theme["window"])
-        with QPainter(picture) as painter:
-            painter.fillRect(QRectF(across.left, 0, across.width, self.height()), theme["panel"])
-            self._draw_curve(painter, across)
-            self._draw_events(painter, across)
-            self._draw_incidents(painter, across)
-        return picture
+    def _draw_run(self, painter: QPainter) -> None:
+        across = self._across
+        painter.fillRect(QRectF(across.left, 0, across.width, self.height()), self.session.theme["panel"])
+        self._draw_curve(painter, across)
+        self._draw_events(painter, across)
+        self._draw_incidents(painter, across)
 
     def _draw_curve(self, painter: QPainter, across: Across) -> None:
         """The first panel that has something to show."""

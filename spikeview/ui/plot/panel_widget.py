@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from spikeview.analysis.envelope import Envelope
 from spikeview.ui.fonts import fixed_font, scaled
 from spikeview.ui.panels.panel import Panel, Plotted
+from spikeview.ui.picture import KeptPicture
 from spikeview.ui.plot.curve import columns_of, draw_curve, draw_limit, draw_lines, draw_strip, drawn_rows
 from spikeview.ui.plot.marks import LANE, draw_marks, lanes
 from spikeview.ui.plot.rows_widget import GUTTER, MARGIN, RowsWidget
@@ -33,7 +34,7 @@ class PanelWidget(RowsWidget):
         self.setAccessibleDescription(panel.help)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self._picture: QPixmap | None = None
+        self._picture = KeptPicture()
         for signal in (session.range_changed, session.incident_changed, session.theme_changed):
             signal.connect(self._redraw)
         session.opened.connect(self._on_opened)
@@ -46,9 +47,7 @@ class PanelWidget(RowsWidget):
     def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
             return
-        if self._picture is None:
-            self._picture = self._drawn()
-        painter.drawPixmap(0, 0, self._picture)
+        self._picture.draw(painter, self, self.session.theme["window"], self._draw_panel)
         if self.plotted is not None:
             self._draw_lines(painter)
         self._draw_head(painter)
@@ -69,7 +68,7 @@ class PanelWidget(RowsWidget):
         self._redraw()
 
     def _redraw(self) -> None:
-        self._picture = None
+        self._picture.forget()
         self.update()
 
     @property
@@ -77,20 +76,14 @@ class PanelWidget(RowsWidget):
         left, top = scaled(GUTTER), scaled(HEAD)
         return QRectF(left, top, self.width() - left - MARGIN, self.height() - top - 8)
 
-    def _drawn(self) -> QPixmap:
-        ratio = self.devicePixelRatioF()
-        picture = QPixmap(self.size() * ratio)
-        picture.setDevicePixelRatio(ratio)
-        picture.fill(self.session.theme["window"])
-        with QPainter(picture) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(self.session.theme["panel"])
-            painter.drawRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            if self.plotted is not None:
-                self._draw_plot(painter, self.plotted)
-        return picture
+    def _draw_panel(self, painter: QPainter) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.session.theme["panel"])
+        painter.drawRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        if self.plotted is not None:
+            self._draw_plot(painter, self.plotted)
 
     def _draw_plot(self, painter: QPainter, plotted: Plotted) -> None:
         theme, across, area = self.session.theme, self.across, self._plot_area
