@@ -7,6 +7,8 @@ RUN ?= sample_runs/amp_clock_drift
 PYTEST ?= -n 2
 
 export PYTHON
+# The tests start hundreds of processes, which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # An installation is good for as long as neither the dependencies nor their pins change.
 PINS := $(shell cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
@@ -38,6 +40,10 @@ setup: $(FOR_TESTS) ## install everything that the tests need
 test: setup ## run the tests
 	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(PYTEST)
 
+.PHONY: kill-test
+kill-test: $(FOR_TESTS) ## kill a real training 100 times and look at what it leaves
+	SPIKEVIEW_KILLS=100 $(BIN)/python -m pytest tests/store/test_store_kill.py
+
 .PHONY: check
 check: setup ## format, lint, types, import contracts and tests
 	$(BIN)/ruff format --check .
@@ -50,6 +56,10 @@ check: setup ## format, lint, types, import contracts and tests
 format: $(FOR_TESTS) ## format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+.PHONY: diagnosis
+diagnosis: $(FOR_TESTS) ## measure how right the diagnosis is, on recorded faults; more than an hour the first time
+	$(BIN)/python -m benchmarks.diagnosis --write docs/diagnosis.md
 
 .PHONY: screenshot
 screenshot: setup ## take the README's screenshots anew

@@ -8,9 +8,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["FlightRecorder", "NonFiniteError", "SkipRateExceeded", "Transition", "Trigger", "above", "below", "departs"]
+__all__ = [
+    "CapturePolicy",
+    "FlightRecorder",
+    "NonFiniteError",
+    "SkipRateExceeded",
+    "Transition",
+    "Trigger",
+    "above",
+    "below",
+    "departs",
+]
 
 _HOME = {
+    "CapturePolicy": "recorder.capture",
     "FlightRecorder": "recorder.flight",
     "NonFiniteError": "recorder.limits",
     "SkipRateExceeded": "recorder.limits",

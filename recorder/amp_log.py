@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
 from typing import Any, TextIO
 
-from recorder.store import read_run
+from recorder.store import StoreError, read_run
+from recorder.store.files import replace_file
 
 COLUMNS = ("step", "lr", "grad_l2_pre_clip", "grad_l2_post_clip", "loss", "skipped", "skip_reason", "scaler_scale")
 _READ = ["row", "optimizer", "step", "lr", "grad_norm", "clip_coef", "loss", "executed", "skip_reason", "loss_scale"]
@@ -29,6 +32,22 @@ def write_csv(run: str, out: TextIO, optimizer: str | None = None) -> int:
     lines = list(_lines(row for row in rows if row["optimizer"] == chosen))
     writer.writerows(lines)
     return len(lines)
+
+
+def write_csv_file(run: str, path: Path, optimizer: str | None = None, replace: bool = False) -> int:
+    """Write them to a file, which is there as a whole or not at all; the rest as `write_csv`.
+
+    Raises StoreError too where the file exists and is not to be replaced, and where it cannot be written.
+    """
+    if path.exists() and not replace:
+        raise StoreError(path, "exists already", "give --force to replace it, or another name")
+    out = StringIO(newline="")
+    count = write_csv(run, out, optimizer)
+    try:
+        replace_file(path, out.getvalue().encode())
+    except OSError as error:
+        raise StoreError(path, f"cannot be written ({error.strerror})", "give a place that can be") from None
+    return count
 
 
 def _lines(rows: Iterator[dict[str, Any]]) -> Iterator[list[Any]]:

@@ -71,7 +71,22 @@ def scheduler_position(scheduler: Any) -> SchedulerPosition | None:
     """A scheduler's own clock: `last_epoch`, or that of the first scheduler it chains; None without a scheduler."""
     if scheduler is None:
         return None
+    if _is_accelerated(scheduler):
+        return scheduler_position(scheduler.scheduler)
     if hasattr(scheduler, "last_epoch"):
         return SchedulerPosition(int(scheduler.last_epoch), float(getattr(scheduler, "T_cur", 0)))
     chained = getattr(scheduler, "_schedulers", None)
     return scheduler_position(chained[0]) if chained else None
+
+
+def scheduler_stride(scheduler: Any) -> int:
+    """How many steps a scheduler takes where the loop steps it once: Accelerate's takes one for every process."""
+    if not _is_accelerated(scheduler) or not scheduler.step_with_optimizer or scheduler.split_batches:
+        return 1
+    states = [getattr(optimizer, "accelerator_state", None) for optimizer in scheduler.optimizers]
+    return max((int(state.num_processes) for state in states if state is not None), default=1)
+
+
+def _is_accelerated(scheduler: Any) -> bool:
+    """Whether this is Accelerate's wrapper around a scheduler, told without importing Accelerate."""
+    return all(hasattr(scheduler, name) for name in ("scheduler", "optimizers", "step_with_optimizer", "split_batches"))

@@ -15,7 +15,6 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from recorder.guard import Guard
 from recorder.probes import absmax
-from recorder.readings import Numbers
 
 _PRECISION = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64"}
 
@@ -72,14 +71,14 @@ class ForwardReadings:
     def readings(self) -> dict[str, Tensor | None]:
         return {"forward_absmax": self.absmax, "forward_buffers": self.buffers}
 
-    def columns(self, numbers: Mapping[str, Numbers]) -> dict[str, Any]:
+    def columns(self, numbers: Mapping[str, Any]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         if self.absmax is not None:
-            largest = numbers["forward_absmax"].tolist()
+            largest = numbers["forward_absmax"]
             columns["activation_absmax"] = nan if any(map(isnan, largest)) else max(largest)
             bad = (name for name, value in zip(self.names, largest, strict=True) if not isfinite(value))
             columns["first_nonfinite_module"] = next(bad, None)
-        columns["nonfinite_buffers"] = 0 if self.buffers is None else int(numbers["forward_buffers"].sum())
+        columns["nonfinite_buffers"] = 0 if self.buffers is None else int(sum(numbers["forward_buffers"]))
         return columns
 
 
@@ -98,16 +97,18 @@ class ForwardWatch:
         self._device = next((p.device.type for p in model.parameters()), "cpu")
         self._seen: list[tuple[str, Tensor]] = []
         self._wants_activations = False
+        self._was_cast = False
         self._handle: Any = None
         self.seconds = 0.0
         self.precision: str | None = None
         self._plain = _parameter_precision(model)
 
-    def open(self, deep: bool) -> None:
-        """Watch the forward of the row that begins, if it is deep or the first one."""
+    def open(self, deep: bool, too_late: bool = False) -> None:
+        """Watch the forward of the row that begins, if it is deep or the first one and not `too_late` for that."""
         self.seconds = 0.0
-        self._wants_activations = deep
-        if (deep or self.precision is None) and not _code_is_compiled():
+        self._wants_activations = deep and not too_late
+        self._was_cast = False
+        if (deep or self.precision is None) and not too_late and not _code_is_compiled():
             self._handle = register_module_forward_hook(self._see)
 
     def close(self) -> ForwardReadings | None:
@@ -137,12 +138,12 @@ class ForwardWatch:
 
     def _read(self, name: str, output: Any) -> None:
         started = perf_counter()
-        if not self.see_autocast():
+        # A framework may cast within the model's forward, whose own hook then runs outside of it.
+        if not self.see_autocast() and not self._was_cast:
             self.precision = self._plain
         if self._wants_activations:
             outputs = output if isinstance(output, (tuple, list)) else (output,)
-            with torch.no_grad():
-                largest = absmax(o for o in outputs if isinstance(o, Tensor))
+            largest = absmax(o for o in outputs if isinstance(o, Tensor))
             if largest is not None:
                 self._seen.append((name, largest))
         self.seconds += perf_counter() - started
@@ -151,6 +152,7 @@ class ForwardWatch:
         """Take autocast's type where it is on now, and say whether it is."""
         if torch.is_autocast_enabled(self._device):
             self.precision = _name(torch.get_autocast_dtype(self._device))
+            self._was_cast = True
             return True
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from recorder.clocks import scheduler_position
+from recorder.clocks import scheduler_position, scheduler_stride
+from recorder.probes import Parameter
+from recorder.shards import LOCAL, scope
 
 
 def describe(
@@ -40,7 +42,8 @@ def describe(
             "class": type(model).__name__,
             "parameters": sum(p.numel() for p in parameters),
             "trainable": sum(p.numel() for p in parameters if p.requires_grad),
-            "dtypes": dict(Counter(str(p.dtype).removeprefix("torch.") for p in parameters)),
+            "dtypes": _dtypes(parameters),
+            "sharded": scope(parameters) == LOCAL,
         },
         "device": str(next((p.device for p in parameters), torch.device("cpu"))),
         "world_size": _world_size(),
@@ -60,6 +63,11 @@ def describe(
     }
 
 
+def gradient_dtypes(parameters: Iterable[Parameter]) -> dict[str, int]:
+    """How many gradients there are of each type."""
+    return _dtypes(p.tensor.grad for p in parameters if p.tensor.grad is not None)
+
+
 def plain(value: Any, depth: int = 8) -> Any:
     """A value as JSON can hold it; what has no such form, or lies too deep, is given by its repr."""
     if depth == 0:
@@ -73,6 +81,10 @@ def plain(value: Any, depth: int = 8) -> Any:
     if isinstance(value, (list, tuple, set)):
         return [plain(item, depth - 1) for item in value]
     return repr(value)
+
+
+def _dtypes(tensors: Iterable[torch.Tensor]) -> dict[str, int]:
+    return dict(Counter(str(tensor.dtype).removeprefix("torch.") for tensor in tensors))
 
 
 def _mapping(config: Any) -> dict[str, Any]:
@@ -90,8 +102,12 @@ def _group(group: Mapping[str, Any]) -> dict[str, Any]:
 def _scheduler(scheduler: Any) -> dict[str, Any] | None:
     if scheduler is None:
         return None
-    position = scheduler_position(scheduler)
-    return {"class": type(scheduler).__name__, "position": None if position is None else position.epoch}
+    position, stride = scheduler_position(scheduler), scheduler_stride(scheduler)
+    told = {
+        "class": type(getattr(scheduler, "scheduler", scheduler)).__name__,
+        "position": None if position is None else position.epoch,
+    }
+    return told if stride == 1 else {**told, "stride": stride}
 
 
 def _scaler(scaler: Any) -> dict[str, Any] | None:

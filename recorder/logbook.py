@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, nan
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from recorder.channel import Channel
 from recorder.clocks import Clocks, scheduler_position
 from recorder.guard import Guard
 from recorder.measures import Measures
-from recorder.readings import Numbers, fetch, is_on_host
+from recorder.readings import Number, fetch, fetch_named
+from recorder.schema import USER_PREFIX
 from recorder.store import RunWriter
+from recorder.telling import Telling
+from recorder.trackers import Tracker
 from recorder.watch import Watch
 
 
@@ -22,15 +25,11 @@ from recorder.watch import Watch
 class Entry:
     """One row on its way into the run: `columns` is empty while its numbers are still on a device."""
 
+    row: int
     channel: Channel
     measures: Measures
-    counters: dict[str, Any]
-    columns: dict[str, Any]
-    user: dict[str, Any]
-
-    @property
-    def row(self) -> int:
-        return int(self.measures.values["row"])
+    columns: dict[str, Any] = field(default_factory=dict)
+    user: dict[str, Any] = field(default_factory=dict)
 
 
 class Logbook:
@@ -40,14 +39,27 @@ class Logbook:
     pending; after `capacity` of them their numbers are copied in one go and the rows completed.
     """
 
-    def __init__(self, writer: RunWriter, watch: Watch, capacity: int, guard: Guard) -> None:
-        self.row = writer.next_row
+    def __init__(
+        self,
+        writer: RunWriter,
+        watch: Watch,
+        capacity: int,
+        guard: Guard,
+        trackers: Sequence[Tracker] = (),
+        is_alone: bool = True,
+    ) -> None:
+        self.row = self._first_row = writer.next_row
         self._writer = writer
         self._watch = watch
         self._capacity = 1 if watch.needs_every_row else capacity
         self._guard = guard
         self._waiting: list[tuple[Entry, dict[str, Tensor]]] = []
         self._last: dict[str, Entry] = {}
+        self._is_alone = is_alone
+        self._tellings = [
+            Telling(each, str(writer.path), guard.report, lambda text: self.event("note", row=self.row - 1, text=text))
+            for each in trackers
+        ]
 
     @property
     def last_step(self) -> tuple[int, int]:
@@ -67,6 +79,27 @@ class Logbook:
         scheduled = (last["scheduled_n"] or 0) if channel.scheduler is not None else None
         channel.clocks = Clocks(last["attempted_n"] or 0, last["executed_n"] or 0, scheduled)
 
+    def begin_segment(self) -> None:
+        """What follows continues from an earlier state: a segment of its own, unless this one has no rows yet."""
+        if self.row > self._first_row:
+            self._writer.segment += 1
+            self._first_row = self.row
+
+    def see_scheduler(self, channel: Channel) -> None:
+        """Take the scheduler's position as it is, without counting how it came there."""
+        channel.scheduler_seen = scheduler_position(channel.scheduler)
+
+    def is_accumulating(self, channel: Channel) -> bool:
+        """Whether the last row left its gradients for a step that is still to come."""
+        last = self._last.get(channel.name)
+        return last is not None and not last.measures.attempted and last.measures.is_accumulating
+
+    def checkpoint_state(self, name: str) -> dict[str, Any] | None:
+        """The recorder's own state at the last checkpoint of this name, if there was one."""
+        found = [e for e in self._writer.events() if e.get("kind") == "checkpoint" and e.get("name") == name]
+        state = found[-1].get("state") if found else None
+        return state if isinstance(state, dict) else None
+
     def finish(self, channel: Channel, measures: Measures) -> Entry:
         """Count a row that is over. `write` stores it."""
         clocks = channel.clocks
@@ -74,40 +107,40 @@ class Logbook:
         moved = _scheduler_moved(channel)
         if clocks.scheduled is not None:
             clocks.scheduled += moved or 0
-        counters = {
-            "segment": self._writer.segment,
-            "attempted_n": clocks.attempted,
-            "scheduled": moved,
-            "scheduled_n": clocks.scheduled,
-        }
-        return Entry(channel, measures, counters, {}, {})
+        measures.values["segment"] = self._writer.segment
+        measures.values["attempted_n"] = clocks.attempted
+        measures.values["scheduled"] = moved
+        measures.values["scheduled_n"] = clocks.scheduled
+        return Entry(int(measures.values["row"]), channel, measures)
 
     def write(self, entry: Entry) -> None:
         """Store one finished row; row numbers must not fall."""
         self._last[entry.channel.name] = entry
         readings = entry.measures.readings()
-        if not self._waiting and is_on_host(list(readings.values())):
-            self._complete(entry, dict(zip(readings, fetch(list(readings.values())), strict=True)))
+        if not self._waiting and (not readings or all(reading.is_cpu for reading in readings.values())):
+            self._complete(entry, fetch_named(readings))
             self._writer.append(entry.columns, entry.user)
             self._follow_up(entry)
             return
-        known = {**entry.measures.values, "attempted": entry.measures.attempted, **entry.counters}
-        self._writer.append(known, pending=True)
+        self._writer.append({**entry.measures.values, "attempted": entry.measures.attempted}, pending=True)
         self._waiting.append((entry, readings))
         if len(self._waiting) >= self._capacity:
             self.flush()
 
     def credit_scheduler(self, channel: Channel) -> None:
         """Credit a scheduler step taken after the last row closed to that row."""
+        if channel.scheduler is None:
+            return
         moved = _scheduler_moved(channel)
         entry = self._last.get(channel.name)
         if not moved or entry is None or channel.clocks.scheduled is None:
             return
         channel.clocks.scheduled += moved
-        entry.counters["scheduled"] = (entry.counters["scheduled"] or 0) + moved
-        entry.counters["scheduled_n"] = channel.clocks.scheduled
+        values = entry.measures.values
+        values["scheduled"] = (values["scheduled"] or 0) + moved
+        values["scheduled_n"] = channel.clocks.scheduled
         if entry.columns:
-            entry.columns |= entry.counters
+            entry.columns |= {name: values[name] for name in ("scheduled", "scheduled_n")}
             self._writer.amend(entry.columns, entry.user)
 
     def flush(self) -> None:
@@ -138,43 +171,62 @@ class Logbook:
             self.flush()
         with self._guard:
             self._writer.update_manifest(**manifest)
+        for telling in self._tellings:
+            with self._guard:
+                telling.close()
         self._writer.close()
 
-    def _complete(self, entry: Entry, numbers: Mapping[str, Numbers]) -> None:
+    def _complete(self, entry: Entry, numbers: Mapping[str, Any]) -> None:
         """Fill the entry's columns from its numbers, which come in the order of the rows."""
         measures, clocks = entry.measures, entry.channel.clocks
-        columns = measures.columns(numbers)
+        columns = entry.columns = measures.columns(numbers)
         clocks.executed += columns["executed"]
-        entry.columns = columns | entry.counters | {"executed_n": clocks.executed}
-        entry.user = measures.user_fields(numbers)
-        if measures.layers is not None:
-            scale = measures.gradient_scale
-            self._writer.append_layers(measures.layers.rows(entry.row, entry.channel.name, numbers, scale))
-        elif measures.gradient is not None:
-            self._watch.hold(entry.row, entry.channel.name, measures, numbers["norms"])
+        columns["executed_n"] = clocks.executed
+        if measures.user:
+            entry.user = measures.user_fields(numbers)
+        gradient = measures.gradient
+        if gradient is None:
+            return
+        norms = numbers.get("norms", gradient.norms)
+        if measures.layers is None:
+            held = gradient if norms is gradient.norms else gradient._replace(norms=norms)
+            self._watch.hold(entry.row, entry.channel.name, held, measures.gradient_scale)
+        else:
+            found = {**numbers, "norms": norms}
+            layers = measures.layers.rows(entry.row, entry.channel.name, found, measures.gradient_scale)
+            self._writer.append_layers(layers)
 
     def _follow_up(self, entry: Entry) -> None:
         """What a written row sets off."""
-        begun = self._watch.see(entry.columns)
+        columns = entry.columns
+        if entry.user:
+            columns = {**columns, **{f"{USER_PREFIX}{name}": value for name, value in entry.user.items()}}
+        begun = self._watch.see(columns)
         for trigger, reason in begun:
             where = {"row": entry.row, "step": entry.columns["step"], "optimizer": entry.channel.name}
             self.event("trigger", trigger=trigger, reason=reason, **where)
         if begun:
             self._writer.append_layers(self._watch.detail())
+        if self._tellings:
+            tripped = "; ".join(f"{trigger}: {reason}" for trigger, reason in begun) or None
+            for telling in self._tellings:
+                telling.row(entry.columns, self._is_alone, tripped)
 
 
-def _one_by_one(readings: Mapping[str, Tensor]) -> dict[str, Numbers]:
-    found = {}
+def _one_by_one(readings: Mapping[str, Tensor]) -> dict[str, Number]:
+    found: dict[str, Number] = {}
     for name, tensor in readings.items():
         try:
             found[name] = fetch([tensor])[0]
         except (RuntimeError, TypeError):
-            found[name] = np.full(tensor.numel(), np.nan)
+            found[name] = nan if tensor.dim() == 0 else [nan] * tensor.numel()
     return found
 
 
 def _scheduler_moved(channel: Channel) -> int | None:
-    """By how much the scheduler moved since it was last asked; None without a scheduler."""
+    """How often the loop stepped the scheduler since it was last asked; None without a scheduler."""
+    if channel.scheduler is None:
+        return None
     position, seen = scheduler_position(channel.scheduler), channel.scheduler_seen
     channel.scheduler_seen = position
-    return None if position is None or seen is None else position.moved_since(seen)
+    return None if position is None or seen is None else ceil(position.moved_since(seen) / channel.scheduler_stride)

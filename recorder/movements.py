@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 from recorder.layers import Layers, layer_gradients
 from recorder.movement import Movement
-from recorder.probes import GradientNorms, Parameter
+from recorder.probes import GradientNorms, Parameter, Vector
 
 
 class Movements:
@@ -24,28 +25,44 @@ class Movements:
         self._chosen = chosen
         self._sample: Movement | None = None
         self._exact: Movement | None = None
-        self._current: tuple[Movement, Movement | None] | None = None
+        self._held: tuple[Movement, Movement | None] | None = None
 
-    def each(self, part: Callable[[Movement], Any], parameters: Sequence[Parameter], deep: bool) -> Any:
-        """Run one part of a movement on this row's buffers, and return what it gives for the update columns."""
-        movement, detail = self._current = self._for_row(parameters, deep)
+    def gradient(self, parameters: Sequence[Parameter], deep: bool) -> None:
+        """Keep the gradient as it is before clipping."""
+        movement, detail = self._for_row(parameters, deep)
+        self._take(movement, detail, Movement.gradient)
+
+    def theta(self, parameters: Sequence[Parameter], deep: bool) -> None:
+        """Keep the parameters right before a step."""
+        movement, detail = self._held = self._for_row(parameters, deep)
+        if detail is None:
+            movement.theta()
+        else:
+            self._take(movement, detail, partial(Movement.theta, detailed=True))
+
+    def measure(self, layers: Layers | None) -> tuple[Vector, bool] | None:
+        """What moved since `theta`: see `Movement.measure`, and whether it is exact; details go to the layers.
+
+        None where no parameters were kept, as after a step that began before the row did.
+        """
+        if self._held is None:
+            return None
+        (movement, detail), self._held = self._held, None
+        measured = self._take(movement, detail, Movement.measure)
+        if layers is not None and detail is not None:
+            started = perf_counter()
+            layers.observe_movement(detail)
+            self.deep_seconds += perf_counter() - started
+        return measured, movement.is_exact
+
+    def _take(self, movement: Movement, detail: Movement | None, part: Callable[[Movement], Any]) -> Any:
+        """Run one part on a row's buffers, and return what it gives for the update columns."""
         if detail is None or detail is self._sample:
             return part(movement)
         started = perf_counter()
         detailed = part(detail)
         self.deep_seconds += perf_counter() - started
         return detailed if movement is detail else part(movement)
-
-    def finish(self, layers: Layers | None) -> bool:
-        """After a step was measured: hand its details to the layers, and say whether the update columns are exact."""
-        assert self._current is not None
-        movement, detail = self._current
-        if layers is not None and detail is not None:
-            started = perf_counter()
-            layers.observe_movement(detail)
-            self.deep_seconds += perf_counter() - started
-        movement.forget_gradient()
-        return movement.is_exact
 
     def layer_gradients(self, gradient: GradientNorms) -> Layers:
         """The chosen gradients of a deep row."""

@@ -10,12 +10,14 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from recorder.probes import Parameter
+from recorder.shards import scope
 
 
 class OwnedParameters:
     """Follows the parameter groups of one optimizer: groups that are added, layers that are frozen or unfrozen.
 
-    `names` gives the model's names by the id of the tensor; it is asked only when something has changed.
+    `names` gives the model's names by the id of the tensor; it is asked only when something has changed. `scope` is
+    `shards.scope` of the parameters.
     """
 
     def __init__(self, optimizer: Optimizer, names: Callable[[], dict[int, str]]) -> None:
@@ -23,6 +25,7 @@ class OwnedParameters:
         self._names = names
         self._seen: list[Tensor] = []
         self._parameters: list[Parameter] = []
+        self.scope: str | None = None
 
     def now(self) -> list[Parameter]:
         """Each parameter once; the same list as before where nothing has changed.
@@ -34,6 +37,7 @@ class OwnedParameters:
         if len(moving) != len(self._seen) or not all(map(is_, moving, self._seen)):
             self._seen = moving
             self._parameters = _named(groups, self._names())
+            self.scope = scope(moving)
         return self._parameters
 
 

@@ -1,14 +1,25 @@
-"""What a loop says beside its transitions: checkpoints, validation, resumes, notes. Each is an event of the run."""
+"""What a loop says beside its transitions: validation, notes. Each is an event of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 from typing import Any
 
 from torch import Tensor
 
 from recorder.guard import Guard
 from recorder.logbook import Logbook
+from recorder.schema import USER_PREFIX
+
+# What takes the columns that a loop tells.
+_TOLD_BY = {
+    "loss": "t.observe_loss()",
+    "loss_count": "t.observe_loss(count=)",
+    "grad_norm": "t.observe_grad_norm()",
+    "input_absmax": "t.observe_inputs()",
+    "batch_id": "recorder.transition(batch_id=)",
+    "step": "recorder.transition(step=)",
+}
 
 
 class Remarks:
@@ -23,27 +34,25 @@ class Remarks:
         with self.guard:
             self._logbook.event(kind, row=self._logbook.row - 1, **fields)
 
-    def checkpoint(self, name: str) -> None:
-        """Note that the loop has saved its state."""
-        self.remark("checkpoint", name=str(name))
-
     def validation(self, loss: Tensor | float) -> None:
         """Note a validation loss."""
         with self.guard:
             self.remark("validation", loss=float(loss))
-
-    def resumed(self, from_checkpoint: str, restored: Sequence[str] = ()) -> None:
-        """Note which checkpoint the loop continues from and which of its parts came back.
-
-        `restored` names them: model, optimizer, scheduler, scaler, rng, sampler, accumulation.
-        """
-        self.remark("resume", from_checkpoint=str(from_checkpoint), restored=list(restored))
 
     def note_once(self, text: str) -> None:
         """Keep a remark of the recorder's own, the first time it is made."""
         if text not in self._noted:
             self._noted.add(text)
             self.remark("note", text=text)
+
+    def tell_namesake(self, name: str) -> None:
+        """Warn, and keep a remark, that a user's field has the name of a column that it does not fill."""
+        how = _TOLD_BY.get(name)
+        what = f"record({name}=) is kept as {USER_PREFIX}{name}, which no diagnosis reads: "
+        what += f"give it to {how}" if how else f"the column {name} is the recorder's own"
+        self.note_once(what)
+        if how:
+            warnings.warn(what, RuntimeWarning, stacklevel=5)
 
     def note(self, text: str) -> None:
         """Keep a remark of the user's in the run."""

@@ -118,6 +118,7 @@ STEPS: tuple[Column, ...] = (
     Column("grad_norm", "double", "backward", "always", "", "L2 norm of all gradients, unscaled, before clipping", _where_gradient),
     Column("grad_norm_source", "string", "backward", "always", "", "recorder, observed, or at_step (may be clipped)", _where_gradient),
     Column("grad_norm_is_unscaled", "bool", "backward", "always", "", "false: the loop clipped or measured while scaled", _where_gradient),
+    Column("norm_scope", "string", "backward", "always", "", "whose gradients the norm is of: global, or local to this rank", _where_gradient),
     Column("grad_nonfinite_params", "int32", "backward", "always", "", "parameters whose gradient holds a NaN or Inf", _where_gradient),
     Column("grad_none_params", "int32", "backward", "always", "", "parameters that need a gradient and have none", _where_gradient),
     Column("first_nonfinite_param", "string", "backward", "always", "", "the first of them", _where_nonfinite),
@@ -135,12 +136,14 @@ STEPS: tuple[Column, ...] = (
     Column("scheduled_n", "int64", "clocks", "always", "", "scheduler steps so far", _where_recorded),
     Column("skip_reason", "string", "clocks", "always", "", "why nothing executed, where it is known", _where_recorded),
     Column("lr", "double", "optimizer", "always", "", "learning rate of the first group in this row"),
+    Column("group_lrs", "string", "optimizer", "always", "", "those of the second to the ninth group, apart by spaces", _where_recorded),
     Column("param_norm", "double", "optimizer", "always", "", "L2 norm of the parameters before the update", _where_executed),
     Column("update_norm", "double", "optimizer", "always", "", "L2 norm of the change of the parameters", _where_executed),
     Column("update_ratio", "double", "optimizer", "always", "", "update_norm / param_norm", _where_executed),
     Column("update_cosine", "double", "optimizer", "always", "", "cosine of the change with the negative gradient", _where_moved),
     Column("update_kind", "string", "optimizer", "always", "", "exact or sampled: how the three above were measured", _where_executed),
-    Column("memory_bytes", "int64", "machine", "always", "B", "allocated on the device, or resident on a CPU"),
+    Column("update_scope", "string", "optimizer", "always", "", "whose parameters they are of: global, or local to this rank", _where_executed),
+    Column("memory_bytes", "int64", "machine", "always", "B", "allocated on the device; on a CPU resident, as of 10 ms ago at most"),
 )
 
 LAYERS: tuple[Column, ...] = (
@@ -150,6 +153,7 @@ LAYERS: tuple[Column, ...] = (
     Column("grad_norm", "double", "backward", "deep", "", "L2 norm of its gradient, unscaled, before clipping"),
     Column("grad_absmax", "double", "backward", "deep", "", "largest magnitude in its gradient"),
     Column("grad_nonfinite", "int64", "backward", "deep", "", "NaN and Inf in its gradient"),
+    Column("grad_nonfinite_share", "double", "backward", "deep", "", "their share of its numbers, 0 to 1"),
     Column("param_norm", "double", "optimizer", "deep", "", "L2 norm of the parameter before the update"),
     Column("update_ratio", "double", "optimizer", "deep", "", "norm of its change / param_norm"),
 )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from recorder.channel import Channel, number_or_copy
+from recorder.channel import Channel
 from recorder.measures import Measures
-from recorder.probes import absmax, loss_quantiles
-from recorder.readings import number
+from recorder.probes import Vector, absmax, loss_quantiles
+from recorder.readings import number, number_or_copy
 
 if TYPE_CHECKING:
-    from recorder.flight import FlightRecorder
+    from recorder.flight.opening import Opening
 
 # So many losses are sorted on every row.
 _FEW = 4096
@@ -24,7 +24,7 @@ _FEW = 4096
 class Transition:
     """One open transition, as the loop sees it: of all the recorder's optimizers, or of one by `of(name)`."""
 
-    def __init__(self, recorder: FlightRecorder, channels: Mapping[str, Channel]) -> None:
+    def __init__(self, recorder: Opening, channels: Mapping[str, Channel]) -> None:
         self._recorder = recorder
         self._channels = channels
         self._opened = [channel.opened for channel in channels.values()]
@@ -40,6 +40,11 @@ class Transition:
     def of(self, name: str) -> Transition:
         """The same face for one optimizer. Raises KeyError for a name the recorder was not given."""
         return Transition(self._recorder, {name: self._channels[name]})
+
+    def owning(self, parameters: Iterable[Tensor]) -> list[Transition]:
+        """The same face for each optimizer that owns one of these parameters."""
+        tensors = {id(parameter) for parameter in parameters}
+        return [self.of(name) for name, channel in self._channels.items() if channel.owns(tensors)]
 
     def observe_loss(
         self,
@@ -58,9 +63,11 @@ class Transition:
         with guard:
             self._recorder.see_precision()
             rows = self._forward_rows()
-            twice = any(row.loss is not None for row in rows)
+            value = _scalar(loss, "observe_loss")
+            # Of several optimizers those that have stepped are done with their loss, the others wait for theirs.
+            twice = bool(rows) and all(row.loss is not None for row in rows)
             for row in rows:
-                row.loss = _scalar(loss, "observe_loss")
+                row.loss = value
             if twice:
                 self._recorder.note_once(
                     "observe_loss was called again before a step: the row keeps the last loss. Open a transition for "
@@ -80,12 +87,25 @@ class Transition:
     def observe_inputs(self, *inputs: Tensor | Iterable[Tensor] | Mapping[str, Tensor]) -> None:
         """Record the largest magnitude among the floating inputs."""
         with self._recorder.guard:
-            largest = absmax(_tensors(inputs))
+            found = absmax(_tensors(inputs))
+            largest = None if found is None else number_or_copy(found)
             for row in self._forward_rows():
                 row.input_absmax = largest
 
+    def observe_batch(self, batch: Any) -> None:
+        """Keep the batch for a capture: tensors, arrays, numbers and texts in any nesting of dicts, lists and tuples.
+
+        It is what `replay` gives to the loss function. Copied on every row, where the recorder has a capture policy:
+        of a row that trips it, a batch that holds a NaN or Inf is told as its largest input.
+        """
+        with self._recorder.guard:
+            self._recorder.see_batch(batch)
+
     def record(self, **values: Any) -> None:
-        """Record the loop's own scalars (domain, seq_len, tokens): columns `user_<name>`."""
+        """Record the loop's own scalars (domain, seq_len, tokens): columns `user_<name>`.
+
+        A name of the recorder's own, such as `loss`, is kept so too, with a warning: the diagnosis does not read it.
+        """
         for name, value in values.items():
             with self._recorder.guard:
                 field = _user_value(value, name)
@@ -110,11 +130,18 @@ class Transition:
     def observe_grad_norm(self, norm: Tensor | float, max_norm: float | None = None) -> None:
         """Tell the norm that the loop's own clipping returned, and the limit it clipped to.
 
-        Call it right after the clipping: where the gradients are still scaled then, the row says so.
+        Call it right after the clipping: where the gradients are still scaled then, the row says so. After
+        `measure_grad_norm()` the measured norm stands, and what is told here is only what the loop clipped by.
         """
         channel = self._one("observe_grad_norm")
         with self._recorder.guard:
             channel.observe_grad_norm(norm, max_norm)
+
+    def observe_clipping(self, max_norm: float) -> None:
+        """Tell that the loop clips to `max_norm` by itself, right after `measure_grad_norm()`, and keeps the norm."""
+        with self._recorder.guard:
+            for channel in self._channels.values():
+                channel.observe_clipping(float(max_norm))
 
     def skip(self, reason: str) -> None:
         """Say that the loop declines this step by itself, for example `skip("gated")`."""
@@ -134,12 +161,17 @@ class Transition:
         return any(row.fired and not (row.found_inf is not None and number(row.found_inf)) for row in rows)
 
     @property
+    def attempted(self) -> bool:
+        """Whether each optimizer was asked for a step in this transition."""
+        return all(any(row.attempted for row in opened) for opened in self._opened)
+
+    @property
     def should_step(self) -> bool:
         """False where the loss or a measured gradient is not finite: for loops without a scaler. One host read."""
         for row in self._rows():
             if row.loss is not None and not isfinite(number(row.loss)):
                 return False
-            if row.gradient is not None and number(row.gradient.nonfinite.sum()):
+            if row.gradient is not None and _any(row.gradient.nonfinite):
                 return False
         return True
 
@@ -151,7 +183,8 @@ class Transition:
         return [channel.row for channel in self._channels.values() if channel.row is not None]
 
     def _forward_rows(self) -> list[Measures]:
-        return [row for row in (channel.forward_row() for channel in self._channels.values()) if row is not None]
+        rows = [channel.forward_row() for channel in self._channels.values()]
+        return [row for row in rows if row is not None]
 
     def _one(self, method: str) -> Channel:
         if len(self._channels) != 1:
@@ -160,13 +193,17 @@ class Transition:
         return next(iter(self._channels.values()))
 
 
+def _any(flags: Vector) -> bool:
+    return bool(number(flags.sum())) if isinstance(flags, Tensor) else any(flags)
+
+
 def _scalar(value: Tensor | float, name: str) -> Tensor | float:
     """A detached 0-d tensor of its own, or a float."""
     if not isinstance(value, Tensor):
         return float(value)
     if value.numel() != 1:
         raise ValueError(f"{name} takes a scalar, not a tensor of shape {tuple(value.shape)}: not recorded")
-    if value.is_complex() or value.device.type == "meta":
+    if value.is_complex() or value.is_meta:
         kind = "complex" if value.is_complex() else "meta"
         raise TypeError(f"{name} takes a real number that has a value, not a {kind} tensor: not recorded")
     return number_or_copy(value)
@@ -175,7 +212,7 @@ def _scalar(value: Tensor | float, name: str) -> Tensor | float:
 def _user_value(value: Any, name: str) -> Any:
     """A field as the run can hold it: a bool, an int of 64 bits, a float, text, a 0-d tensor, or None."""
     if isinstance(value, Tensor):
-        whole = value.device.type == "cpu" and not value.is_floating_point() and not value.is_complex()
+        whole = value.is_cpu and not value.is_floating_point() and not value.is_complex()
         return value.detach().numpy().item() if whole and value.numel() == 1 else _scalar(value, name)
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()

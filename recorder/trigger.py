@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import isfinite, log
+from math import exp, inf, isfinite, log
 from typing import Any
 
 Row = Mapping[str, Any]
 
 _WINDOW = 64
 _LEAST = 16
+_REFRESH = 8
+_LEAST_RISE = 0.5
+_TIMES = 5.0
 
 
 @dataclass(frozen=True)
@@ -20,11 +22,13 @@ class Trigger:
     """A name and a predicate over a finished row's columns: the reason where it trips, None where it does not.
 
     The predicate is called once a row, in order. A row that trips right after one that did belongs to the same
-    occasion and is not told again.
+    occasion and is not told again. `columns` are those that it looks at, as far as they are known: a recorder refuses
+    one that no row will ever hold.
     """
 
     name: str
     reason: Callable[[Row], str | None]
+    columns: tuple[str, ...] = ()
 
 
 def below(column: str, threshold: float) -> Trigger:
@@ -34,7 +38,7 @@ def below(column: str, threshold: float) -> Trigger:
         value = row.get(column)
         return f"{column} {value:.4g} < {threshold:g}" if value is not None and value < threshold else None
 
-    return Trigger(f"{column}_below", reason)
+    return Trigger(f"{column}_below", reason, (column,))
 
 
 def above(column: str, threshold: float) -> Trigger:
@@ -44,7 +48,7 @@ def above(column: str, threshold: float) -> Trigger:
         value = row.get(column)
         return f"{column} {value:.4g} > {threshold:g}" if value is not None and value > threshold else None
 
-    return Trigger(f"{column}_above", reason)
+    return Trigger(f"{column}_above", reason, (column,))
 
 
 def nonfinite() -> Trigger:
@@ -65,31 +69,39 @@ def nonfinite() -> Trigger:
 def departs(column: str, mads: float = 12.0) -> Trigger:
     """Trips where the logarithm of a positive column is this many MADs over its median of the last 64 rows.
 
-    It only decides what is kept in detail while the run goes on, so it is coarser than the diagnosis of the desk.
+    Or where it is five times the largest of them, since the MADs of a falling level are large. It only decides what is
+    kept in detail while the run goes on, so it is coarser than the diagnosis of the desk: a row is looked at closely
+    where it is over a bar, which follows the median every few rows.
     """
-    recent: deque[float] = deque()
-    ordered: list[float] = []
+    recent: deque[float] = deque(maxlen=_WINDOW)
+    bar, age = inf, 0
 
     def reason(row: Row) -> str | None:
+        nonlocal bar, age
         value = row.get(column)
-        if value is None or not isfinite(value) or value <= 0:
+        if value is None or not 0 < value < inf:
             return None
-        level = log(value)
-        tripped = None
-        if len(ordered) >= _LEAST:
-            middle = ordered[len(ordered) // 2]
-            spread = sorted(abs(x - middle) for x in ordered)[len(ordered) // 2] if level > middle + 0.5 else 0.0
-            distance = (level - middle) / max(1.4826 * spread, 0.05)
-            if level > middle + 0.5 and distance > mads:
-                tripped = f"{column} {value:.4g} is {distance:.0f} MADs over the last {len(ordered)} rows"
-        if tripped is None:
-            recent.append(level)
-            insort(ordered, level)
-            if len(recent) > _WINDOW:
-                ordered.pop(bisect_left(ordered, recent.popleft()))
-        return tripped
+        if value > bar:
+            distance, times = _distance(value, recent), value / max(recent)
+            if distance > mads or times > _TIMES:
+                much = f"{distance:.0f} MADs over" if distance > mads else f"{times:.0f} times the largest of"
+                return f"{column} {value:.4g} is {much} the last {len(recent)} rows"
+        recent.append(value)
+        age += 1
+        if age >= _REFRESH and len(recent) >= _LEAST:
+            bar, age = sorted(recent)[len(recent) // 2] * exp(_LEAST_RISE), 0
+        return None
 
-    return Trigger(f"{column}_departs", reason)
+    return Trigger(f"{column}_departs", reason, (column,))
+
+
+def _distance(value: float, recent: Iterable[float]) -> float:
+    """How many MADs the logarithm of a value is over the median of these; 0 where it is hardly over it."""
+    levels = sorted(map(log, recent))
+    middle = levels[len(levels) // 2]
+    rise = log(value) - middle
+    spread = sorted(abs(level - middle) for level in levels)[len(levels) // 2]
+    return rise / max(1.4826 * spread, 0.05) if rise > _LEAST_RISE else 0.0
 
 
 def skip_streak(length: int = 10) -> Trigger:

@@ -8,8 +8,7 @@ from typing import Any
 
 from recorder.guard import Guard
 from recorder.limits import Limit
-from recorder.measures import Measures
-from recorder.readings import Numbers
+from recorder.probes import GradientNorms
 from recorder.trigger import Row, Trigger
 
 # After a trigger this many rows are deep.
@@ -31,26 +30,24 @@ class Watch:
         self._limits = limits
         self._guard = guard
         self._tripping: set[str] = set()
-        self._held: deque[tuple[int, str, Measures, Numbers]] = deque(maxlen=capacity)
+        self._held: deque[tuple[int, str, GradientNorms, float]] = deque(maxlen=capacity)
         self._deep_until = 0
 
     def wants_detail(self, row: int) -> bool:
         """Whether a trigger has asked for this row to be deep."""
         return row < self._deep_until
 
-    def hold(self, row: int, optimizer: str, measures: Measures, norms: Numbers) -> None:
-        """Keep the norms of a row whose layers are not written."""
-        self._held.append((row, optimizer, measures, norms))
+    def hold(self, row: int, optimizer: str, gradient: GradientNorms, scale: float | None) -> None:
+        """Keep the norms, on the host, of a row whose layers are not written; they are still multiplied by `scale`."""
+        self._held.append((row, optimizer, gradient, scale or 1.0))
 
     def detail(self) -> list[dict[str, Any]]:
         """Rows of the layers table from the held norms, which are then let go."""
         rows = []
-        for row, optimizer, measures, norms in self._held:
-            if measures.gradient is None:
-                continue
-            scale = 1.0 / (measures.gradient_scale or 1.0)
-            for parameter, norm in zip(measures.gradient.parameters, norms.tolist(), strict=True):
-                rows.append({"row": row, "optimizer": optimizer, "name": parameter.name, "grad_norm": norm * scale})
+        for row, optimizer, gradient, scale in self._held:
+            factor = 1.0 / scale
+            for parameter, norm in zip(gradient.parameters, gradient.norms, strict=True):
+                rows.append({"row": row, "optimizer": optimizer, "name": parameter.name, "grad_norm": norm * factor})
         self._held.clear()
         return rows
 
@@ -59,15 +56,17 @@ class Watch:
         self.tripped = False
         begun = []
         for trigger in self._triggers:
-            with self._guard:
+            try:
                 reason = trigger.reason(row)
                 if reason is None:
                     # A micro-step has no gradient to be quiet about.
-                    if row.get("skip_reason") != "accumulating":
+                    if self._tripping and row.get("skip_reason") != "accumulating":
                         self._tripping.discard(trigger.name)
                 elif trigger.name not in self._tripping:
                     self._tripping.add(trigger.name)
                     begun.append((trigger.name, reason))
+            except Exception as error:  # noqa: BLE001  # a user's own trigger may raise anything
+                self._guard.report(error)
         if begun:
             self.tripped = True
             self._deep_until = int(row["row"]) + 1 + DETAIL_AFTER

@@ -6,19 +6,23 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from importlib import metadata
 from typing import TextIO
 
 import click
 
+from spikeview.commands.batches import batches
+from spikeview.commands.bundle import bundle
+from spikeview.commands.compare import compare
+from spikeview.commands.import_run import import_run
 from spikeview.commands.report import report
 from spikeview.commands.status import BROKEN_PIPE, INTERRUPTED, OUR_FAULT, UNREADABLE, CommandError
 from spikeview.commands.triage import triage
 from spikeview.commands.view import view
 from spikeview.format import printable
+from spikeview.importers.elsewhere import is_elsewhere
 from spikeview.importers.errors import RunError
 
-COMMANDS: tuple[click.Command, ...] = (view, triage, report)
+COMMANDS: tuple[click.Command, ...] = (view, triage, batches, compare, report, bundle, import_run)
 
 
 class RunOrCommand(click.Group):
@@ -28,8 +32,17 @@ class RunOrCommand(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands:
+            self._refuse_misspelt(args[0])
             return view.name, view, args
         return super().resolve_command(ctx, args)
+
+    def _refuse_misspelt(self, name: str) -> None:
+        """Raise UsageError for what is no run here, and nearly a command."""
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, self.commands, 1)
+        if near and not is_elsewhere(name) and not os.path.lexists(name):
+            raise click.UsageError(f"{printable(name)} is no run here and no command; the nearest one is {near[0]}")
 
 
 @click.group(
@@ -48,6 +61,8 @@ def spikeview(context: click.Context, debug: bool, version: bool) -> int | None:
     `spikeview RUN` opens the window on a run directory. A run that is named like a command is given as ./triage.
     """
     if version:
+        from importlib import metadata  # with all of email, which no other start needs
+
         click.echo(f"spikeview {metadata.version('spikeview')}")
         context.exit(0)
     if context.invoked_subcommand is None:
@@ -78,6 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
         return UNREADABLE
     except (RunError, CommandError) as error:
         _tell(str(error))
+        return UNREADABLE
+    except MemoryError:
+        _tell("a run needs more memory than there is here; read it on a larger machine")
         return UNREADABLE
     except OSError as error:
         if error.filename is not None:

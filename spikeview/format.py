@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from recorder.sample_ids import summary
 from recorder.schema import COLUMNS
 from spikeview.run import Kind, Run
 
@@ -39,6 +40,7 @@ LABELS: dict[str, str] = {
     "scheduled_n": "scheduler steps so far",
     "scheduled": "scheduler moved by",
     "lr": "learning rate",
+    "group_lrs": "other groups' rates",
     "param_norm": "parameter norm",
     "update_cosine": "cosine",
     "update_kind": "update measured",
@@ -63,9 +65,13 @@ def printable(text: str) -> str:
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
-    """A name or a value from a run: printable, and of a very long one the beginning and its length."""
-    if len(text) <= longest:
-        return printable(text)
+    """A name or a value from a run: printable, and of a very long one the beginning and its length.
+
+    Of a batch id that lists too many samples to be read, what it comes to.
+    """
+    listed = summary(text)
+    if listed is not None or len(text) <= longest:
+        return printable(listed or text)
     return f"{printable(text[: longest // 2])}… ({count(len(text))} characters)"
 
 
@@ -101,6 +107,16 @@ def count(value: int) -> str:
 def plural(value: int, noun: str) -> str:
     """`1 row`, `12,480 rows`."""
     return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def capital(text: str) -> str:
+    """A text as it begins a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def percent(share: float | None) -> str:
+    """A share, 0 to 1, in per cent; `ø` where it is not known."""
+    return NO_VALUE[Kind.NOT_RECORDED] if share is None else f"{100 * share:.0f} %"
 
 
 def sentence(text: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 TORCH = {"torch"}
 QT = {"PySide6"}
 DRAWING = {"jinja2", "matplotlib"}
+FRAMEWORKS = {"accelerate", "lightning", "pytorch_lightning", "transformers"}
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -24,9 +25,9 @@ def loaded_by(statement: str) -> set[str]:
     ("statement", "barred"),
     [
         ("import recorder", TORCH | QT | DRAWING | {"spikeview"}),
-        ("import recorder.schema, recorder.store", TORCH | QT | DRAWING | {"spikeview"}),
+        ("import recorder.schema, recorder.store, recorder.sample_ids", TORCH | QT | DRAWING | {"spikeview"}),
         ("import spikeview.cli", TORCH | QT | DRAWING),
-        ("import spikeview.report", TORCH | QT),
+        ("import spikeview.report.content, spikeview.report.export", TORCH | QT),
         ("import spikeview.cli, spikeview.ui.app", TORCH | DRAWING | {"scipy", "rich"}),
     ],
 )
@@ -34,18 +35,18 @@ def test_import_does_not_load(statement: str, barred: set[str]) -> None:
     assert not loaded_by(statement) & barred
 
 
-def test_recording_loads_neither_qt_nor_the_desk_side() -> None:
+def test_recording_loads_neither_qt_nor_the_desk_side_nor_a_framework() -> None:
     pytest.importorskip("torch")
-    loaded = loaded_by("from recorder import FlightRecorder")
+    loaded = loaded_by("import recorder.integrations; from recorder import FlightRecorder")
     assert "torch" in loaded
-    assert not loaded & (QT | {"spikeview"})
+    assert not loaded & (QT | FRAMEWORKS | {"spikeview"})
 
 
 def test_the_window_is_drawn_with_qt() -> None:
     assert "PySide6" in loaded_by("import spikeview.ui.app")
 
 
-def test_of_the_recorder_the_desk_side_sees_only_its_schema_and_store() -> None:
+def test_of_the_recorder_the_desk_side_sees_only_what_is_written_and_how() -> None:
     graph = grimp.build_graph("recorder", "spikeview", exclude_type_checking_imports=True, cache_dir=None)
     seen = {
         imported
@@ -54,4 +55,8 @@ def test_of_the_recorder_the_desk_side_sees_only_its_schema_and_store() -> None:
         if imported.partition(".")[0] == "recorder"
     }
     assert seen
-    assert {".".join(name.split(".")[:2]) for name in seen} <= {"recorder.schema", "recorder.store"}
+    assert {".".join(name.split(".")[:2]) for name in seen} <= {
+        "recorder.sample_ids",
+        "recorder.schema",
+        "recorder.store",
+    }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from recorder.schema import SCHEMA_VERSION
-from recorder.store.errors import StoreError, cannot_read
+from recorder.store.errors import ReplacedError, StoreError, cannot_read
 from recorder.store.files import replace_file
 from recorder.store.regular import regular_size
 from recorder.store.values import clean_text
@@ -19,6 +20,8 @@ from recorder.store.values import clean_text
 MANIFEST = "run.json"
 
 LARGEST_MANIFEST = 64 * 2**20
+LARGEST_EVENTS = 256 * 2**20
+MOST_EVENTS = 2**20
 LEVELS = 64
 DEEPER = "…"
 
@@ -54,9 +57,15 @@ def to_json(value: Any, indent: int | None = None) -> bytes:
 def from_json(data: bytes) -> Any:
     """What JSON in UTF-8 holds, as `plain` leaves it: whoever wrote it. Raises ValueError for anything else."""
     try:
-        return plain(json.loads(data.decode("utf-8-sig")))
+        return plain(json.loads(data.decode("utf-8-sig"), parse_int=_whole))
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+
+
+def _whole(digits: str) -> int | str:
+    """A whole number that 64 bits hold; a larger one as its text, for nothing in a run counts so far."""
+    value = int(digits) if len(digits) <= 20 else 2**63
+    return value if -(2**63) <= value < 2**63 else digits
 
 
 def write_manifest(run: Path, manifest: Mapping[str, Any]) -> None:
@@ -93,34 +102,65 @@ def events_path(run: Path, rank: int) -> Path:
     return run / ("events.jsonl" if rank == 0 else f"events-rank={rank}.jsonl")
 
 
-def read_events(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """The events in order, and a note on each kind of line that had to be left out.
+@dataclass(frozen=True)
+class StoredEvents:
+    """The events in order up to the byte `end`, and a note on each kind of line that had to be left out.
 
-    Raises StoreError where the path is no file.
+    `last` is the last line that was read: where another stands in its place, the file is another.
+    """
+
+    said: tuple[dict[str, Any], ...] = ()
+    end: int = 0
+    last: bytes = b""
+    damaged: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def read_events(path: Path, after: StoredEvents = StoredEvents()) -> StoredEvents:
+    """The events of a file: those that were read before, and what came `after` them; itself where nothing did.
+
+    Raises StoreError where the path is no file, ReplacedError where it is another file than was read.
     """
     try:
-        regular_size(path, path.parent)
-        lines = path.read_bytes().split(b"\n")
+        size = regular_size(path, path.parent)
+        if size > LARGEST_EVENTS:
+            what = f"holds {size:,} bytes, more than the events of any run: they are left out"
+            return replace(after, notes=(f"{path.name} {what}",))
+        with path.open("rb") as file:
+            file.seek(after.end - len(after.last))
+            data = file.read()
     except FileNotFoundError:
-        return [], []
+        data = b""
     except OSError as error:
-        return [], [f"{path.name} cannot be read ({error.strerror}): the events are left out"]
-    notes = ["the last event was being written when the run ended"] if lines.pop() else []
+        return replace(after, notes=(f"{path.name} cannot be read ({error.strerror}): the events are left out",))
+    if not data.startswith(after.last):
+        raise ReplacedError(path)
+    *lines, rest = data[len(after.last) :].split(b"\n", MOST_EVENTS - len(after.said) - after.damaged)
     events = [event for line in lines if (event := _event(line)) is not None]
-    if len(events) < len(lines):
-        notes.append(f"{len(lines) - len(events)} damaged lines of {path.name} are left out")
-    return events, notes
+    damaged = after.damaged + len(lines) - len(events)
+    notes = ["the last event was being written when the run ended"] if rest else []
+    if b"\n" in rest:
+        notes = [f"{path.name} holds more than {MOST_EVENTS:,} lines: those after them are left out"]
+    notes += [f"{damaged} damaged lines of {path.name} are left out"] if damaged else []
+    if not lines and tuple(notes) == after.notes:
+        return after
+    read = len(data) - len(after.last) - len(rest)
+    last = lines[-1] + b"\n" if lines else after.last
+    return StoredEvents((*after.said, *events), after.end + read, last, damaged, tuple(notes))
 
 
-def drop_torn_event(path: Path) -> None:
-    """Cut a last line that was never finished, so that the next one starts a line of its own."""
-    if path.exists():
-        data = path.read_bytes()
-        if not data.endswith(b"\n"):
-            replace_file(path, data[: data.rfind(b"\n") + 1])
+def drop_torn_event(path: Path) -> bool:
+    """Cut a last line that was never finished, so that the next one starts a line of its own; whether there was one."""
+    data = path.read_bytes() if path.exists() else b""
+    is_torn = data[-1:] not in (b"", b"\n")
+    if is_torn:
+        replace_file(path, data[: data.rfind(b"\n") + 1])
+    return is_torn
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
+    if not line.strip():
+        return None
     try:
         event = from_json(line)
     except ValueError:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 from os import PathLike
 
+LONGEST = 300
+
 
 class StoreError(Exception):
     """A run cannot be read or written. Its text is one line: which path, what is wrong, what to do."""
 
     def __init__(self, path: str | PathLike[str], what: str, advice: str) -> None:
         self.path = str(path)
+        what = what if len(what) <= LONGEST else f"{what[:LONGEST]}…"  # it may quote what a file holds
         lines = f"{self.path}: {what}; {advice}".splitlines()
         super().__init__(" ".join(line.strip() for line in lines))
+
+
+class ReplacedError(Exception):
+    """What was read before is not there any more: another run was recorded in its place."""
 
 
 def cannot_read(path: str | PathLike[str], error: OSError) -> StoreError:

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from recorder.store.errors import cannot_read
-from recorder.store.journal import TORN, read_journal
+from recorder.store.errors import StoreError, cannot_read
+from recorder.store.journal_reader import TORN, read_journal
 from recorder.store.parts import write_part
-from recorder.store.rows import Rows
-from recorder.store.tables import to_table
+from recorder.store.tables import Packed, to_table
 
-_PART = re.compile(r"part-(\d{6,9})\.parquet")
-_JOURNAL = re.compile(r"_journal-(\d{6,9})")
-_RANK = re.compile(r"rank=(0|[1-9]\d{0,8})")
+# Each number has one name: 6 digits, and more only where it needs them.
+_NUMBER = r"([0-9]{6}|[1-9][0-9]{6,8})"
+_PART = re.compile(rf"part-{_NUMBER}\.parquet")
+_JOURNAL = re.compile(rf"_journal-{_NUMBER}")
+_RANK = re.compile(r"rank=(0|[1-9][0-9]{0,8})")
+
+_DAMAGED = "_damaged-"
+
+TABLES = ("steps", "layers")
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,16 @@ def ranks(run: Path) -> list[int]:
     return sorted(int(match[1]) for name in _names(run / "steps") if (match := _RANK.fullmatch(name)))
 
 
+def rank_of(name: str) -> int | None:
+    """The rank whose rows a file holds, from its path within the run; None where it is no part and no journal."""
+    table, _, rest = name.partition("/")
+    rank, _, file = rest.partition("/")
+    found = _RANK.fullmatch(rank)
+    if table not in TABLES or found is None or not (_PART.fullmatch(file) or _JOURNAL.fullmatch(file)):
+        return None
+    return int(found[1])
+
+
 def part_path(folder: Path, number: int) -> Path:
     """The sealed part of a number."""
     return folder / f"part-{number:06d}.parquet"
@@ -79,29 +94,63 @@ def contents(folder: Path) -> Contents:
     return seen
 
 
-def seal(folder: Path, number: int, rows: Rows) -> None:
-    """Put part `number` in place, then drop its journal."""
-    table, pending = to_table(rows)
+def holds_rows(folder: Path) -> bool:
+    """Whether a row of one table and rank is there, or what may be one and cannot be read."""
+    found = contents(folder)
+    return bool(found.parts or set_aside(folder)) or any(
+        _may_hold_rows(journal_path(folder, number)) for number in found.journals
+    )
+
+
+def seal(folder: Path, number: int, rows: Packed, pause: Callable[[], None] = lambda: None) -> None:
+    """Put part `number` in place, then drop its journal. For `pause` see `to_table`."""
+    table, pending = to_table(rows, pause)
     write_part(part_path(folder, number), table, pending)
     _drop(journal_path(folder, number))
 
 
-def seal_journals(folder: Path) -> Iterator[str]:
-    """Seal what a dead writer left, and yield a note for what could not be kept. Idempotent."""
+def seal_journals(folder: Path, below: int | None = None) -> Iterator[str]:
+    """Seal the journals that no writer is at, those `below` a number where one is. Idempotent.
+
+    Yields a note for what could not be kept.
+    """
     found = contents(folder)
     for name in found.temporary:
         (folder / name).unlink(missing_ok=True)
-    for number in sorted(found.journals):
-        path = journal_path(folder, number)
-        journal = None if number in found.parts else read_journal(path)
-        if journal is not None and journal.note:
-            yield journal.note
-            if journal.note != TORN:  # what could not be read is kept for whoever can
-                shutil.copyfile(path, folder / f"_damaged-{number:06d}")
-        if journal is None or not len(journal.rows):
-            _drop(path)
-        else:
-            seal(folder, number, journal.rows)
+    for number in sorted(number for number in found.journals if below is None or number < below):
+        _, note = seal_journal(folder, number)
+        if note is not None:
+            yield note
+
+
+def seal_journal(folder: Path, number: int) -> tuple[int, str | None]:
+    """Seal one journal: how many rows came out of it, and a note on what could not be kept.
+
+    Raises StoreError where it cannot be read at all.
+    """
+    path = journal_path(folder, number)
+    journal = None if part_path(folder, number).exists() else read_journal(path)
+    note = None if journal is None else journal.note
+    if note not in (None, TORN):  # what could not be read is kept for whoever can
+        shutil.copyfile(path, folder / f"{_DAMAGED}{number:06d}")
+    if journal is None or not len(journal):
+        _drop(path)
+        return 0, note
+    seal(folder, number, journal)
+    return len(journal), note
+
+
+def set_aside(folder: Path) -> list[str]:
+    """The names of files with rows that could not be read when their journal was sealed."""
+    return sorted(name for name in _names(folder) if name.startswith(_DAMAGED))
+
+
+def _may_hold_rows(journal: Path) -> bool:
+    try:
+        found = read_journal(journal)
+    except (OSError, StoreError):  # it may have been sealed meanwhile
+        return True
+    return found is not None and (len(found) > 0 or found.note not in (None, TORN))
 
 
 def _names(folder: Path) -> list[str]:

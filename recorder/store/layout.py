@@ -7,7 +7,6 @@ a column in the order of their first appearance in the journal. Little-endian, p
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +15,8 @@ from recorder.schema import Column
 
 PENDING = 1  # flag: values that the device still holds are null in this record
 
-_STRUCT = {"int64": "q", "int32": "i", "double": "d", "bool": "B"}
+# The codes of the types in a struct and in an array.
+STRUCT = {"int64": "q", "int32": "i", "double": "d", "bool": "B"}
 _NUMPY = {"int64": "<i8", "int32": "<i4", "double": "<f8", "bool": "u1"}
 
 
@@ -27,26 +27,21 @@ class Layout:
         self.columns = tuple((name, dtype) for name, dtype in columns)
         self.numbers = tuple((name, dtype) for name, dtype in self.columns if dtype != "string")
         self.texts = tuple(name for name, dtype in self.columns if dtype == "string")
-        unknown = {dtype for _, dtype in self.numbers} - set(_STRUCT)
+        unknown = {dtype for _, dtype in self.numbers} - set(STRUCT)
         if unknown:
             raise ValueError(f"unknown column type {min(unknown)!r}")
-        # Merged with a row, this gives its values in the order of the block, and one more for each unknown name.
-        self.blank: dict[str, None] = dict.fromkeys([*(name for name, _ in self.numbers), *self.texts])
-        count = len(self.numbers)
-        self.struct = struct.Struct(
-            f"<IBB{count}s" + "".join(_STRUCT[dtype] for _, dtype in self.numbers) + "I" * len(self.texts)
-        )
-        self.size = self.struct.size
+        self.names = frozenset(name for name, _ in self.columns)
         self.dtype = np.dtype(
             [
                 ("#position", "<u4"),
                 ("#flags", "u1"),
                 ("#defined", "u1"),
-                ("#valid", "u1", (count,)),
+                ("#valid", "u1", (len(self.numbers),)),
                 *((name, _NUMPY[dtype]) for name, dtype in self.numbers),
                 *((name, "<u4") for name in self.texts),
             ]
         )
+        self.size = self.dtype.itemsize
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Layout:

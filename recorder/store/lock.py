@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from os.path import samestat
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -31,10 +32,27 @@ class WriterLock:
         key = (os.getpid(), str(folder.resolve()))
         if key in _HELD:
             raise StoreError(run, "is being recorded by this process already", "close() that recorder first")
+        self._run = run
         self._path = folder / "_lock"
         if fcntl is not None:
             self._fd = _locked(run, self._path)
         _HELD[key] = self
+
+    def is_in_place(self) -> bool:
+        """Whether the lock still is the file of its name, so that another writer would meet it."""
+        if self._fd is None:
+            return self._path.parent.is_dir()
+        try:
+            return samestat(self._path.stat(), os.fstat(self._fd))
+        except OSError:
+            return False
+
+    def renew(self) -> None:
+        """Take the lock again, in a directory that was made anew. Raises StoreError where another writer has it."""
+        if fcntl is not None:
+            old, self._fd = self._fd, _locked(self._run, self._path)
+            if old is not None:
+                os.close(old)
 
     def release(self) -> None:
         """Let the next writer in. A forked child has nothing to release."""
@@ -46,10 +64,30 @@ class WriterLock:
     def _drop(self) -> None:
         if self._fd is not None:
             with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+                if self.is_in_place():
+                    self._path.unlink(missing_ok=True)
             with suppress(OSError):
                 os.close(self._fd)
             self._fd = None
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a writer is at work on this table; false where the system cannot tell."""
+    if (os.getpid(), str(folder.resolve())) in _HELD:
+        return True  # to ask the system would drop the lock of our own
+    try:
+        fd = os.open(folder / "_lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return True
+    except (OSError, AttributeError):  # a file system or a system without locks
+        return False
+    finally:
+        os.close(fd)
+    return False
 
 
 def _locked(run: Path, path: Path) -> int:

@@ -28,11 +28,11 @@ def read_clocks(run: Path, rank: int) -> Clocks:
     folder = table_folder(run, "steps", rank)
     last_rows: dict[str, dict[str, Any]] = {}
     for number in sorted(contents(folder).parts, reverse=True):
-        names, _ = read_part(part_path(folder, number), STEPS, ["optimizer"])
+        names, _, _ = read_part(part_path(folder, number), STEPS, ["optimizer"])
         column = names["optimizer"].combine_chunks()
         unseen = [name for name in pc.unique(column).to_pylist() if name is not None and name not in last_rows]
         if unseen:
-            rows, _ = read_part(part_path(folder, number), STEPS, [column.name for column in STEPS])
+            rows, _, _ = read_part(part_path(folder, number), STEPS, [column.name for column in STEPS])
             for name in unseen:
                 position = int(np.flatnonzero(pc.equal(column, name).to_numpy(zero_copy_only=False))[-1])
                 last_rows[name] = rows.slice(position, 1).to_pylist()[0]

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future
-from functools import partial
+import errno
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
+from time import monotonic_ns
+from typing import Any
 
 from recorder.schema import Column
-from recorder.store.files import AppendFile
-from recorder.store.folder import contents, journal_path, seal, seal_journals
-from recorder.store.journal import create_journal, encode
+from recorder.store.errors import StoreError
+from recorder.store.folder import contents, journal_path, seal
+from recorder.store.journal import create_journal
 from recorder.store.layout import Layout
-from recorder.store.rows import Rows
+from recorder.store.lost import LostRows
+from recorder.store.sealer import Sealer
+from recorder.store.shapes import Row, Shapes
+from recorder.store.unsealed import Unsealed
 
 ROLL_ROWS = 65_536
-SYNC_EVERY = 256
-CHECK_EVERY = 32
-RECENT = 1024
-
-Row = Mapping[str, object]
+MOST_ROWS = 4 * ROLL_ROWS
+MOST_BYTES = 64 * 2**20
+LOOK_NS = 1_000_000_000
+_NEVER = 2**62
+# What is wrong with one file while another may take rows.
+_SPOILT = {errno.ENOENT, errno.EFBIG, errno.ESTALE, errno.EBADF, errno.EIO}
 
 
 class TableWriter:
     """One table of one rank. Used by one thread; `background` (one worker) syncs and seals for it.
 
     `key` names the columns that identify a row, `row` the first of them; without a key rows cannot be amended.
-    A fault in the background goes to `on_error`; the journal then stays, and is sealed at `close`.
+
+    Rows that the disk does not take wait in memory. Where the journal was deleted or takes no more, the rows that are
+    still in memory go on in another one, once `make_anew` has brought the directory back. `on_error` hears of faults,
+    in whichever thread they are met, and `on_recovery` of their end, with how many rows had to wait and which are lost.
+    `unwritten` is how many rows a `close` that raised could not bring to the disk.
     """
 
     def __init__(
@@ -36,40 +47,61 @@ class TableWriter:
         columns: Sequence[Column],
         background: Executor,
         on_error: Callable[[Exception], None],
+        make_anew: Callable[[], None],
+        on_recovery: Callable[[int, LostRows], None],
         *,
         key: tuple[str, ...] = (),
         roll_rows: int = ROLL_ROWS,
     ) -> None:
         self.folder = folder
-        self._background = background
+        self.unwritten = 0
         self._on_error = on_error
+        self._make_anew = make_anew
+        self._on_recovery = on_recovery
+        self._sealer = Sealer(folder, background, on_error)
         self._key = itemgetter(*key) if key else None
-        self._roll_rows = roll_rows
-        self._layout = Layout.of(columns)
-        self._number = max(contents(folder).numbers, default=-1)
-        self._file: AppendFile | None = None
-        self._sync: Future[None] | None = None
-        self._last: object = None
+        self._shapes = Shapes(Layout.of(columns))
+        self._last_number = max(contents(folder).numbers, default=-1)
+        self._journal: Unsealed | None = None
+        self._last_row: Any = None
+        self._lost = LostRows()
+        self._roll_rows = self._roll_at = roll_rows
+        self._most = _NEVER
+        self._look_at = 0
         self._closed = False
-        self._start()
+
+    def first_in_memory(self, otherwise: int) -> int:
+        """The number of the first row that is in memory still, the next one's where none is; `otherwise` before any."""
+        first = None if self._journal is None else self._journal.first_row
+        held = (self._sealer.first_row, first, None if self._last_row is None else self._last_row + 1)
+        return int(next((row for row in held if row is not None), otherwise))
 
     def append(self, row: Row, user: Row | None = None, pending: bool = False) -> None:
         """Add a row. Rows of one number stay together, and numbers never fall where the table has a key.
 
         Raises KeyError, TypeError or ValueError for what is no row of this table and OSError where it cannot be
-        written; the table is then as it was before.
+        kept, not even in memory; the table is then as it was before.
         """
         number = row["row"]
-        if len(self._rows) >= self._roll_rows and number != self._last and self._may_roll():
-            self._roll()
+        journal = self._journal
+        if journal is None:
+            journal = self._first(number)
+        elif number != self._last_row:
+            if monotonic_ns() >= self._look_at:
+                self._look(journal)
+            if journal.count >= self._roll_at and self._may_roll(journal):
+                journal = self._roll(journal)
         key = self._key(row) if self._key else None
         if key is not None:
-            self._check_new(row, key)
-        position = len(self._rows)
-        self._write(position, row, user, pending)
-        self._last = number
-        if key is not None:
-            self._remember(key, position)
+            journal.recent.check_new(key, self._last_row)
+        try:
+            if journal.count >= self._most:
+                raise OSError(errno.ENOBUFS, "too many rows wait in memory already")
+            journal.add(key, row, user, pending)
+        except OSError:
+            self._lost.add(number)
+            raise
+        self._last_row = number
 
     def amend(self, row: Row, user: Row | None = None, pending: bool = False) -> None:
         """Replace a whole row of this key, user fields included. Raises as `append`.
@@ -77,108 +109,93 @@ class TableWriter:
         Only a recent row that is not sealed yet can be: the last row and pending rows always are.
         """
         key = self._key(row) if self._key else None
-        if key not in self._positions:
+        if self._journal is None:
             raise KeyError(f"row {key} is not among the rows that can still be amended")
-        self._write(self._positions[key], row, user, pending)
+        self._journal.write(self._journal.recent.position(key), row, user, pending)
 
     def flush(self) -> None:
-        """Return once every row appended so far is on the disk."""
-        if self._file is not None:
-            self._file.sync()
+        """Return once every row appended so far is on the disk. Raises OSError where it is not."""
+        if self._journal is not None:
+            file = self._journal.file
+            file.drain()
+            file.sync()
+            if file.trouble is not None:
+                raise file.trouble
 
     def close(self) -> None:
-        """Seal everything. Raises what keeps a journal from being sealed; its rows stay readable.
+        """Seal everything. Raises what keeps a journal from being sealed. The background must have come to an end."""
+        journal, self._journal, self._closed = self._journal, None, True
+        if journal is not None:
+            self._seal_now(journal)
+        self._sealer.finish()
+        if journal is not None:
+            self._tell_recovery(journal)
 
-        The background must have come to an end.
-        """
-        file, rows = self._file, self._rows
-        self._file, self._closed = None, True
-        if file is not None:
-            file.close()
-            if len(rows):
-                seal(self.folder, self._number, rows)
-            self._start()
-        for _ in seal_journals(self.folder):
-            pass
+    def _seal_now(self, journal: Unsealed) -> None:
+        file = journal.file
+        if file.is_in_place():
+            with suppress(OSError):
+                file.drain()
+            self.unwritten = file.waiting
+        else:
+            self.unwritten = journal.count
+            self._make_anew()
+        file.close()
+        if journal.rows is not None and journal.count:
+            seal(self.folder, journal.number, journal.rows)
+            self.unwritten = 0
 
-    def _start(self) -> None:
-        self._rows = Rows(self._layout)
-        self._positions: dict[object, int] = {}
-        self._pending: set[int] = set()
-        self._unsynced = 0
-
-    def _may_roll(self) -> bool:
-        # A pending row must stay within reach of its amendment, but not for ever: a lost one must not grow memory.
-        return not self._pending or len(self._rows) >= 2 * self._roll_rows
-
-    def _check_new(self, row: Row, key: object) -> None:
-        if key in self._positions:
-            raise ValueError(f"row {key} is recorded already; amend it")
-        number, last = row["row"], self._last
-        if isinstance(number, int) and isinstance(last, int) and number < last:
-            raise ValueError(f"row {number} cannot follow row {last}")
-
-    def _remember(self, key: object, position: int) -> None:
-        # Few of them, because freeing 65,536 keys at once would stop the training for milliseconds.
-        self._positions[key] = position
-        if len(self._positions) > 2 * RECENT + len(self._pending):
-            oldest = position - RECENT
-            kept = {key: place for key, place in self._positions.items() if place > oldest or place in self._pending}
-            self._positions = kept
-
-    def _write(self, position: int, row: Row, user: Row | None, pending: bool) -> None:
-        record = self._rows.record(position, row, user, pending)
-        file = self._file or self._open()
-        file.append(encode(record))
-        if position % CHECK_EVERY == 0:
-            file.check()
-        self._rows.put(record)
-        if pending:
-            self._pending.add(position)
-        elif self._pending:
-            self._pending.discard(position)
-        self._unsynced += 1
-        if self._unsynced >= SYNC_EVERY:
-            self._sync_soon(file)
-
-    def _open(self) -> AppendFile:
+    def _begun(self) -> Unsealed:
+        """A new journal. Raises OSError or StoreError where it cannot be made."""
         if self._closed:
             raise ValueError(f"{self.folder} is closed; create the run again with resume=True to go on")
+        self._make_anew()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._file = create_journal(journal_path(self.folder, self._number + 1), self._layout)
-        self._number += 1
-        return self._file
+        number = 1 + (self._last_number if self._journal is None else self._journal.number)
+        file = create_journal(journal_path(self.folder, number), self._shapes.layout)
+        return Unsealed(number, file, self._shapes)
 
-    def _roll(self) -> None:
-        full, file, number = self._rows, self._file, self._number
-        assert file is not None
+    def _first(self, number: object) -> Unsealed:
         try:
-            self._open()
-        except OSError as error:  # the journal in use goes on growing, and the next row tries again
+            self._journal = self._begun()
+        except (OSError, StoreError):
+            self._lost.add(number)
+            raise
+        self._look_at = monotonic_ns() + LOOK_NS
+        return self._journal
+
+    def _may_roll(self, journal: Unsealed) -> bool:
+        # A pending row must stay within reach of its amendment, but not for ever: a lost one must not grow memory.
+        return not journal.recent.pending or journal.count >= 2 * self._roll_rows
+
+    def _roll(self, full: Unsealed) -> Unsealed:
+        """Go on in another journal, and let this one become a part."""
+        try:
+            self._journal = begun = self._begun()
+        except (OSError, StoreError) as error:  # this journal goes on growing, until the next look
+            self._roll_at = _NEVER
             self._on_error(error)
+            return full
+        self._roll_at, self._most = self._roll_rows, _NEVER
+        self._sealer.seal_soon(full)
+        return begun
+
+    def _look(self, journal: Unsealed) -> None:
+        """See every second, between two transitions, how the journal does."""
+        self._look_at = monotonic_ns() + LOOK_NS
+        fault = journal.file.trouble
+        if fault is not None:
+            self._roll_at, self._most = 0 if fault.errno in _SPOILT else _NEVER, MOST_ROWS
+            self._on_error(fault)
             return
-        self._start()
-        self._later(partial(_seal_full, self.folder, number, full, file))
+        self._roll_at, self._most = self._roll_rows if journal.file.size() < MOST_BYTES else 0, _NEVER
+        self._sealer.sync_soon(journal.file)
+        self._tell_recovery(journal)
+        if journal.count >= MOST_ROWS:  # it cannot be sealed, but its file holds the rows: memory need not
+            journal.rows = None
 
-    def _sync_soon(self, file: AppendFile) -> None:
-        self._unsynced = 0
-        if self._sync is None or self._sync.done():
-            self._sync = self._later(file.sync)
-
-    def _later(self, job: Callable[[], None]) -> Future[None] | None:
-        try:
-            return self._background.submit(self._guarded, job)
-        except RuntimeError as error:  # the interpreter is shutting down; the journal holds the rows
-            self._on_error(error)
-            return None
-
-    def _guarded(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except Exception as error:  # noqa: BLE001  # whatever it is, training goes on
-            self._on_error(error)
-
-
-def _seal_full(folder: Path, number: int, rows: Rows, file: AppendFile) -> None:
-    file.close()
-    seal(folder, number, rows)
+    def _tell_recovery(self, journal: Unsealed) -> None:
+        waited, lost = journal.file.waited, self._lost
+        if waited or lost.count:
+            journal.file.waited, self._lost = 0, LostRows()
+            self._on_recovery(waited, lost)

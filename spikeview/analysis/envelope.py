@@ -1,20 +1,25 @@
 """Envelope: the true minimum and maximum of the rows behind every column of pixels, at any zoom.
 
-A single level of blocks over the rows: a view reads whole blocks, and rows only where an edge cuts one, so
-its cost follows the number of pixel columns and not the length of the run.
+Blocks over the rows, and larger ones over those: a wide view reads whole blocks and a narrow one its rows, so the cost
+follows the number of pixel columns and not the length of the run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spikeview.cancelling import checkpoint
 from spikeview.run import Floats, Kind
 
 BLOCK: Final = 64
+LARGE: Final = 16  # blocks in a larger one
+SIZES: Final = (LARGE * BLOCK, BLOCK)
 CHUNK: Final = 4096 * BLOCK
 
 Flags = NDArray[np.uint8]
@@ -26,28 +31,70 @@ POS_INF: Final = np.uint8(1 << Kind.POS_INF)
 NEG_INF: Final = np.uint8(1 << Kind.NEG_INF)
 NOT_APPLICABLE: Final = np.uint8(1 << Kind.NOT_APPLICABLE)
 NOT_RECORDED: Final = np.uint8(1 << Kind.NOT_RECORDED)
-NOT_POSITIVE: Final = np.uint8(1 << 6)
+ZERO: Final = np.uint8(1 << 6)
+NEGATIVE: Final = np.uint8(1 << 7)
+
+
+class Readable(Protocol):
+    """The values of rows, or their kinds, as they are asked of an array."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice | Positions, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The extremes and flags of every `size` rows, [blocks]."""
+
+    size: int
+    low: Floats
+    high: Floats
+    flags: Flags
 
 
 @dataclass(frozen=True, eq=False)
 class Pyramid:
-    """A series of rows with the extremes and the flags of every block of 64 of them.
+    """A series of rows with the extremes and the flags of every block of 64 of them, and of larger ones.
 
-    `values` is [rows] in the signal's units, `kinds` [rows] says what each cell is (`run.Kind`). `low` and `high`
-    are [blocks], over the cells that can be drawn, +inf and -inf where a block has none; `flags` [blocks] holds one
-    bit for every kind of cell in the block. `positive` is for a log axis: zero and below are flagged
-    NOT_POSITIVE instead of drawn.
+    `values` is [rows] in the signal's units, `kinds` [rows] says what each cell is (`run.Kind`): arrays, or what reads
+    the rows that it is asked for. `low` and `high` are [blocks], over the cells that can be drawn, +inf and -inf where
+    a block has none; `flags` [blocks] holds one bit for every kind of cell in the block. `positive` is for a log axis:
+    zero and below are flagged ZERO and NEGATIVE instead of drawn.
     """
 
-    values: Floats
-    kinds: NDArray[np.uint8]
-    low: Floats
-    high: Floats
-    flags: Flags
+    values: Readable
+    kinds: Readable
+    large: Blocks
+    small: Blocks
     positive: bool
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def low(self) -> Floats:
+        return self.small.low
+
+    @property
+    def high(self) -> Floats:
+        return self.small.high
+
+    @property
+    def flags(self) -> Flags:
+        return self.small.flags
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Where the columns of a view begin and end: `at` is [width + 1] positions of rows that rise.
+
+    `held` are the columns that hold rows; `size` the rows of the blocks of which none is cut, 1 where they are.
+    """
+
+    at: Positions
+    held: Positions
+    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,39 +118,108 @@ def row_flags(values: Floats, kinds: NDArray[np.uint8], positive: bool) -> Flags
     """The flag of every cell, [rows]."""
     flags = np.left_shift(np.uint8(1), kinds)
     if positive:
-        flags[(kinds == Kind.FINITE) & (values <= 0)] = NOT_POSITIVE
+        finite = kinds == Kind.FINITE
+        flags[finite & (values == 0)] = ZERO
+        flags[finite & (values < 0)] = NEGATIVE
     return flags
 
 
-def build(values: Floats, kinds: NDArray[np.uint8], positive: bool = False) -> Pyramid:
-    """The pyramid over a series; the last, shorter block is kept. Nothing of the rows is copied."""
-    blocks = -(-len(values) // BLOCK)
-    low, high, flags = np.empty(blocks), np.empty(blocks), np.empty(blocks, dtype=np.uint8)
-    for first in range(0, len(values), CHUNK):
+def build(values: Floats, kinds: NDArray[np.uint8], positive: bool = False, known: Pyramid | None = None) -> Pyramid:
+    """The pyramid over a series; the last, shorter block is kept. Nothing of the rows is copied.
+
+    `known` is the pyramid over an earlier reading of the series: blocks in which nothing changed are not built again.
+    """
+    same = 0 if known is None or known.positive != positive else _unchanged(known, values, kinds) // BLOCK
+    made = [] if known is None else [first_blocks(known, same)]
+    for first in range(same * BLOCK, len(values), CHUNK):
+        checkpoint()
         rows = slice(first, first + CHUNK)
-        into = slice(first // BLOCK, first // BLOCK + CHUNK // BLOCK)
-        starts = np.arange(0, len(values[rows]), BLOCK)
-        low[into], high[into], flags[into] = _extremes(values[rows], kinds[rows], positive, starts)
-    return Pyramid(values, kinds, low, high, flags, positive)
+        made.append(blocks(values[rows], kinds[rows], positive))
+    return over(values, kinds, made, positive)
 
 
-def edges(first: float, last: float, width: int, rows: int) -> Positions:
-    """[width + 1] positions: column i holds the rows edges[i] .. edges[i + 1] - 1 of the view [first, last)."""
+def blocks(values: Floats, kinds: NDArray[np.uint8], positive: bool) -> Blocks:
+    """The extremes and flags of every BLOCK rows of a stretch that begins with a block; the last may be shorter."""
+    return Blocks(BLOCK, *_extremes(values, kinds, positive, np.arange(0, len(values), BLOCK)))
+
+
+def first_blocks(pyramid: Pyramid, count: int) -> Blocks:
+    """So many blocks of a pyramid, from its first on."""
+    return Blocks(BLOCK, pyramid.low[:count], pyramid.high[:count], pyramid.flags[:count])
+
+
+def over(values: Readable, kinds: Readable, made: Sequence[Blocks], positive: bool) -> Pyramid:
+    """The pyramid over a series of which the blocks were made stretch by stretch: all but the last are whole."""
+    low = np.concatenate([np.zeros(0), *(each.low for each in made)])
+    high = np.concatenate([np.zeros(0), *(each.high for each in made)])
+    flags = np.concatenate([np.zeros(0, dtype=np.uint8), *(each.flags for each in made)])
+    small = Blocks(BLOCK, low, high, flags)
+    large = Blocks(LARGE * BLOCK, *_reduced(small, slice(0, len(low)), np.arange(0, len(low), LARGE)))
+    return Pyramid(values, kinds, large, small, positive)
+
+
+@lru_cache(maxsize=4)  # all series of a window are drawn in the same view
+def edges(first: float, last: float, width: int, rows: int) -> Cuts:
+    """Where column i holds the rows edges[i] .. edges[i + 1] - 1 of the view [first, last), for `width` columns.
+
+    Where columns are wide their edges are the nearest ones of blocks, at most a quarter of a pixel away. Raises
+    ValueError for a view or a width that is not positive.
+    """
+    if width < 1 or not last > first:
+        raise ValueError(f"a view needs a positive width and extent, not {width} columns over [{first}, {last})")
     cuts = np.ceil(first + (last - first) / width * np.arange(width + 1))
-    inside: Positions = np.clip(cuts, 0, rows).astype(np.int64)
-    return inside
+    return snapped(np.clip(cuts, 0, rows).astype(np.int64), rows)
+
+
+def snapped(at: Positions, rows: int) -> Cuts:
+    """Cuts where they are, or, where they lie two blocks apart and more, moved to the nearest edges of blocks.
+
+    The largest such blocks are taken. None of them is cut then, and the end of the run stays the end.
+    """
+    apart = (at[-1] - at[0]) / (len(at) - 1)
+    size = next((size for size in SIZES if apart >= 2 * size), 1)
+    if size > 1:
+        at = np.where(at == rows, rows, np.minimum((at + size // 2) // size * size, rows))
+    return Cuts(at, np.flatnonzero(np.diff(at) > 0), size)
 
 
 def envelope(pyramid: Pyramid, first: float, last: float, width: int) -> Envelope:
     """The extremes and flags of every column of pixels of the view [first, last), in positions of rows.
 
-    Raises ValueError for a view or a width that is not positive.
+    Raises ValueError as `edges`.
     """
-    if width < 1 or not last > first:
-        raise ValueError(f"a view needs a positive width and extent, not {width} columns over [{first}, {last})")
-    cuts = edges(first, last, width, len(pyramid))
-    wide = last - first >= 2 * BLOCK * width
-    return _from_blocks(pyramid, cuts) if wide else _from_rows(pyramid, cuts)
+    return between(pyramid, edges(first, last, width, len(pyramid)))
+
+
+def between(pyramid: Pyramid, cuts: Cuts) -> Envelope:
+    """The extremes and flags of the rows between each cut and the next."""
+    at, held = cuts.at, cuts.held
+    columns = _empty(len(at) - 1)
+    if len(held) == 0:
+        return columns
+    if cuts.size == 1:
+        rows = slice(at[0], at[-1])
+        found = _extremes(pyramid.values[rows], pyramid.kinds[rows], pyramid.positive, at[held] - at[0])
+    else:
+        level = next(each for each in (pyramid.large, pyramid.small) if each.size == cuts.size)
+        blocks = slice(at[0] // cuts.size, -(-at[-1] // cuts.size))
+        found = _reduced(level, blocks, at[held] // cuts.size - blocks.start)
+    columns.low[held], columns.high[held], columns.flags[held] = found
+    return columns
+
+
+def _reduced(level: Blocks, blocks: slice, starts: Positions) -> tuple[Floats, Floats, Flags]:
+    """Extremes and flags of the segments of some blocks that begin at `starts`."""
+    low, high = np.minimum.reduceat(level.low[blocks], starts), np.maximum.reduceat(level.high[blocks], starts)
+    return low, high, np.bitwise_or.reduceat(level.flags[blocks], starts)
+
+
+def _unchanged(known: Pyramid, values: Floats, kinds: NDArray[np.uint8]) -> int:
+    """How many of the first rows are what they were, bit by bit."""
+    rows = min(len(known), len(values))
+    bits = [np.ascontiguousarray(each).view(np.int64) for each in (known.values[:rows], values[:rows])]
+    differs = (bits[0] != bits[1]) | (known.kinds[:rows] != kinds[:rows])
+    return int(differs.argmax()) if differs.any() else rows
 
 
 def _extremes(
@@ -122,71 +238,3 @@ def _extremes(
 
 def _empty(width: int) -> Envelope:
     return Envelope(np.full(width, np.inf), np.full(width, -np.inf), np.zeros(width, dtype=np.uint8))
-
-
-def _from_rows(pyramid: Pyramid, cuts: Positions) -> Envelope:
-    columns = _empty(len(cuts) - 1)
-    held = np.flatnonzero(np.diff(cuts) > 0)
-    if len(held) == 0:
-        return columns
-    rows = slice(cuts[0], cuts[-1])
-    found = _extremes(pyramid.values[rows], pyramid.kinds[rows], pyramid.positive, cuts[held] - cuts[0])
-    columns.low[held], columns.high[held], columns.flags[held] = found
-    return columns
-
-
-def _from_blocks(pyramid: Pyramid, cuts: Positions) -> Envelope:
-    """Whole blocks from the pyramid, and of the blocks that an edge cuts each part to its side."""
-    width = len(cuts) - 1
-    before, after = _cut_blocks(pyramid, cuts)
-    low, high, flags = _whole_blocks(pyramid, -(-cuts[:-1] // BLOCK), cuts[1:] // BLOCK)
-    apart = cuts[:-1] // BLOCK != cuts[1:] // BLOCK
-    for part, sides in ((after, slice(0, width)), (before, slice(1, width + 1))):
-        np.minimum(low, part.low[sides], out=low, where=apart)
-        np.maximum(high, part.high[sides], out=high, where=apart)
-        np.bitwise_or(flags, part.flags[sides], out=flags, where=apart)
-    columns = Envelope(low, high, flags)
-    # only the first and the last column can lie inside one block: the run may begin or end within them
-    for column in np.flatnonzero(~apart & (np.diff(cuts) > 0)):
-        alone = _from_rows(pyramid, cuts[column : column + 2])
-        columns.low[column], columns.high[column], columns.flags[column] = alone.low[0], alone.high[0], alone.flags[0]
-    return columns
-
-
-def _whole_blocks(pyramid: Pyramid, begin: Positions, end: Positions) -> tuple[Floats, Floats, Flags]:
-    """Extremes and flags of the blocks begin .. end - 1 of every column; of none where end <= begin."""
-    pairs = np.stack([begin, np.maximum(begin, end)], axis=1).ravel()
-    # reduceat takes no index past the end, and its last segment ends there by itself
-    inner = pairs[: int(np.searchsorted(pairs, len(pyramid.low)))]
-    held = np.arange(len(inner[::2]))[(end > begin)[: len(inner[::2])]]
-    columns = _empty(len(begin))
-    if len(held):
-        columns.low[held] = np.minimum.reduceat(pyramid.low, inner)[::2][held]
-        columns.high[held] = np.maximum.reduceat(pyramid.high, inner)[::2][held]
-        columns.flags[held] = np.bitwise_or.reduceat(pyramid.flags, inner)[::2][held]
-    return columns.low, columns.high, columns.flags
-
-
-def _cut_blocks(pyramid: Pyramid, cuts: Positions) -> tuple[Envelope, Envelope]:
-    """The block at every cut, as two: its rows before the cut, and those from the cut on."""
-    block, inside = cuts // BLOCK, cuts % BLOCK
-    values, kinds = _rows_of_blocks(pyramid.values, block), _rows_of_blocks(pyramid.kinds, block)
-    starts = np.stack([np.arange(len(cuts)) * BLOCK, np.arange(len(cuts)) * BLOCK + inside], axis=1).ravel()
-    low, high, flags = _extremes(values, kinds, pyramid.positive, starts)
-    before, after = (Envelope(low[side::2], high[side::2], flags[side::2]) for side in (0, 1))
-    nothing = inside == 0
-    before.low[nothing], before.high[nothing], before.flags[nothing] = np.inf, -np.inf, 0
-    return before, after
-
-
-def _rows_of_blocks(rows: NDArray[Any], block: Positions) -> NDArray[Any]:
-    """The rows of each of the blocks, end to end.
-
-    The last block is filled up with its last row: no column that is cut there reads beyond the run.
-    """
-    whole = len(rows) // BLOCK
-    body, last = rows[: whole * BLOCK].reshape(whole, BLOCK), block >= whole
-    found = np.empty((len(block), BLOCK), dtype=rows.dtype)
-    found[~last] = body[block[~last]]
-    found[last] = rows[np.minimum(np.arange(whole * BLOCK, (whole + 1) * BLOCK), len(rows) - 1)]
-    return found.ravel()

@@ -14,7 +14,8 @@ KEPT = 256
 class Observation:
     """One signal at one position leaving its baseline or the finite numbers.
 
-    `reason` is `nonfinite`, `outlier`, `skipped` or `not_moved`; `deviation` is in MADs, None unless `outlier`.
+    `reason` is `nonfinite`, `outlier`, `drift`, `jump`, `skipped` or `not_moved`; `deviation` is in MADs: for `outlier`
+    of the row from its baseline, for `drift` of the level from the best before, else None.
     """
 
     position: int

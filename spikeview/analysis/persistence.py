@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recorder.schema import Mask
 from spikeview.analysis.observations import Observed
 from spikeview.analysis.signals import SIGNALS
 from spikeview.run import Floats
@@ -14,6 +15,7 @@ WINDOW = 16
 SUSTAINED = 3.0
 CRITICAL = 10.0
 LEAST = 3
+HALF = 0.5
 
 _SIDE = {signal.column: signal.side for signal in SIGNALS}
 
@@ -45,13 +47,22 @@ def persistence(observed: Sequence[Observed], first: int, last: int) -> str:
     return TRANSIENT
 
 
+def _bad(each: Observed, rows: slice) -> Mask:
+    """Rows that are bad by themselves; of a jump, all up to where the value is back, by half at least."""
+    bad = each.mask[rows]
+    if each.reason != "jump" or not bad.any():
+        return bad
+    first = int(np.argmax(bad))
+    values = each.values[rows]
+    stays: Mask = np.logical_and.accumulate(values[first:] > HALF * values[first])
+    return np.append(bad[:first], bad[first:] | stays)
+
+
 def _distance(observed: Sequence[Observed], rows: slice) -> Floats:
     """In MADs towards the bad side, NaN where there is none; a row that is bad for another reason is infinitely far."""
-    far = np.zeros(rows.stop - rows.start)
-    for each in observed:
-        if each.deviation is not None:
-            far = _SIDE.get(each.signal, 1) * each.deviation[rows]
+    measured = [_SIDE.get(each.signal, 1) * each.deviation[rows] for each in observed if each.deviation is not None]
+    far = np.fmax.reduce(measured) if measured else np.zeros(rows.stop - rows.start)
     for each in observed:
         if each.deviation is None:
-            far = np.where(each.mask[rows], np.inf, far)
+            far = np.where(_bad(each, rows), np.inf, far)
     return far

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spikeview.cells import chosen
 from spikeview.run import Floats, Run
 
 JUMP = 2.5
 RECENT = 17
+LONG = 50
+RISING = 1.3
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,18 @@ class Rates:
     values: Floats
     jumps: NDArray[np.int64]
 
+    def rise(self, until: int) -> tuple[int, float, float] | None:
+        """Where the rate rises up to a position, JUMP times over the last LONG steps and still over the RECENT ones.
+
+        The position LONG steps before, and the rates there and here.
+        """
+        now = int(np.searchsorted(self.places, until, side="right")) - 1
+        if now < LONG:
+            return None
+        then, recent, here = (float(self.values[at]) for at in (now - LONG, now - RECENT, now))
+        rises = here >= RISING * recent > 0 and here >= JUMP * then > 0
+        return (int(self.places[now - LONG]), then, here) if rises else None
+
     def jump(self, until: int) -> tuple[int, float, float] | None:
         """The last jump among the RECENT steps up to a position: where, and the rates before and after it."""
         end = int(np.searchsorted(self.places, until, side="right"))
@@ -36,8 +51,12 @@ class Rates:
 
 def rates(run: Run) -> Rates:
     """The learning rates of a run and their jumps."""
-    places = np.flatnonzero(run.values("executed").astype(np.bool_) & run.recorded("lr"))
-    values = run.values("lr")[places]
+    return run.once("rates", lambda: _rates(run))
+
+
+def _rates(run: Run) -> Rates:
+    stepped = run.values("executed").astype(np.bool_) & run.recorded("lr")
+    places, values = np.flatnonzero(stepped), chosen(run.values("lr"), stepped)
     rising = np.flatnonzero((values[1:] > 0) & (values[1:] >= JUMP * values[:-1])) + 1
     jumps = [at for at in rising.tolist() if 0 < JUMP * values[max(0, at - RECENT) : at].max() <= values[at]]
     return Rates(places, values, np.array(jumps, dtype=np.int64))

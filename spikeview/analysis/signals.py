@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recorder.schema import Mask
-from spikeview.run import Floats, Kind, Run
+from spikeview.analysis.trailing import TREND
+from spikeview.meaning import KEPT, is_log, meaning
+from spikeview.run import Floats, Kind, Run, row_by_row
 
 HIGH, LOW = 1, -1
+# The size of updates wanders, and hardly differs from row to row: a long trend would be far behind it.
+SHORT_TREND = 5
 ALMOST_ALL = 0.99
 
 
@@ -22,8 +26,9 @@ class Signal:
     `side` is the side on which leaving the baseline is bad, `threshold` how many MADs out is too far, `floor` the
     smallest MAD taken seriously: below it lie rounding and sampling. Logs make a positive quantity's factors
     comparable; `relative_to` is divided out first; `unfit` says on which rows the value's own units are not known. The
-    last three hold for the direction of an update alone: it must also pass `bound`, on `streak` values in a row, and
-    has no say where `weight` is under half of its own baseline.
+    next three hold for the direction of an update alone: it must also pass `bound`, on `streak` values in a row, and
+    has no say where `weight` is under half of its own baseline. `trend` is over how many rows its trend is taken;
+    `drifts` says whether a level that rises slowly is bad too.
     """
 
     column: str
@@ -36,9 +41,12 @@ class Signal:
     unfit: Callable[[Run], Mask] | None = None
     bound: float | None = None
     streak: int = 1
+    trend: int = TREND
+    drifts: bool = False
     weight: str | None = None
 
 
+@row_by_row
 def still_scaled(run: Run) -> Mask:
     """[rows]: where the norm may still be multiplied by the loss scale.
 
@@ -52,11 +60,11 @@ def still_scaled(run: Run) -> Mask:
 # vanishing gradient has no direction to speak of; two opposed updates in a row out of a positive baseline are neither.
 # fmt: off
 SIGNALS: tuple[Signal, ...] = (
-    Signal("loss", "forward", HIGH, log=True, floor=0.02, threshold=6),
+    Signal("loss", "forward", HIGH, log=True, floor=0.02, threshold=5.5, drifts=True),
     Signal("grad_norm", "backward", HIGH, log=True, floor=0.1, threshold=6, unfit=still_scaled),
-    Signal("update_ratio", "update", HIGH, log=True, floor=0.1, threshold=7, relative_to="lr"),
+    Signal("update_ratio", "update", HIGH, log=True, floor=0.1, threshold=6.5, relative_to="lr", trend=SHORT_TREND),
     Signal("update_cosine", "update", LOW, log=False, floor=0.05, threshold=5,
-           bound=-0.2, streak=2, weight="grad_norm"),
+           bound=-0.25, streak=2, weight="grad_norm"),
 )
 # fmt: on
 
@@ -78,10 +86,20 @@ class Scale:
                 scaled = np.log(scaled)
         return np.where(np.isfinite(scaled), scaled, np.nan)
 
-    def undo(self, scaled: Floats) -> Floats:
-        """[rows], in the column's own units."""
+    def part(self, rows: slice) -> Scale:
+        """Of a few rows."""
+        return Scale(self.log, self.unit[rows] if isinstance(self.unit, np.ndarray) else self.unit)
+
+    def goes_on(self, before: Scale) -> bool:
+        """Whether it judges rows that are as they were by what they were judged by before."""
+        arrays = isinstance(self.unit, np.ndarray), isinstance(before.unit, np.ndarray)
+        return self.log == before.log and (all(arrays) or (not any(arrays) and self.unit == before.unit))
+
+    def undo(self, scaled: Floats, rows: NDArray[np.int64]) -> Floats:
+        """What stands at these rows, in the column's own units."""
+        unit = self.unit[rows] if isinstance(self.unit, np.ndarray) else self.unit
         with np.errstate(over="ignore"):
-            return (np.exp(scaled) if self.log else scaled) * self.unit
+            return (np.exp(scaled) if self.log else scaled) * unit
 
 
 def scale(run: Run, signal: Signal) -> Scale:
@@ -98,9 +116,10 @@ def scale(run: Run, signal: Signal) -> Scale:
 def _usual_scale(run: Run, signal: Signal) -> Scale:
     if not signal.log:
         return Scale(False, 1.0)
-    finite = run.values(signal.column)[run.kind(signal.column) == Kind.FINITE]
-    if len(finite) and np.mean(finite > 0) < ALMOST_ALL:
-        return Scale(False, float(np.median(np.abs(finite))) or 1.0)
+    values, finite = run.values(signal.column), run.kind(signal.column) == Kind.FINITE
+    count = np.count_nonzero(finite)
+    if count and np.count_nonzero(finite & (values > 0)) / count < ALMOST_ALL:
+        return Scale(False, float(np.median(np.abs(values[finite]))) or 1.0)
     if signal.relative_to is None or not run.recorded(signal.relative_to).any():
         return Scale(True, 1.0)
     return Scale(True, run.values(signal.relative_to))
@@ -108,7 +127,22 @@ def _usual_scale(run: Run, signal: Signal) -> Scale:
 
 def nonfinite(run: Run, column: str) -> Mask:
     """[rows]: where a column holds NaN or an infinity."""
-    return is_nonfinite(run.kind(column))
+    return run.made(f"nonfinite {column}", lambda run: is_nonfinite(run.kind(column)))
+
+
+@row_by_row
+def lost_loss(run: Run) -> Mask:
+    """[rows]: where the loss is NaN or infinite, also where a log has 0 in its place."""
+    return nonfinite(run, "loss") | masked_loss(run)
+
+
+def masked_loss(run: Run) -> Mask:
+    """[rows]: a log's loss of exactly 0 beside a norm that is not finite: its writer leaves NaN out of the mean."""
+    said = meaning(run, "loss")
+    if not is_log(run) or (said is not None and said.nonfinite == KEPT):
+        return np.zeros(len(run), dtype=np.bool_)
+    masked: Mask = run.recorded("loss") & (run.values("loss") == 0) & nonfinite(run, "grad_norm")
+    return masked
 
 
 def is_nonfinite(kinds: NDArray[np.uint8]) -> Mask:

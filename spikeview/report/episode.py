@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from spikeview.format import cell, label, mads, plain, plural, scalar
+from spikeview.meaning import onset
+from spikeview.report.checkpoints import Event, last_known_good
+from spikeview.report.feeding import feed_again
 from spikeview.report.headline import aftermath, headline
+from spikeview.report.layers import carriers
+from spikeview.report.replays import captured, replays
 from spikeview.report.series import around
 from spikeview.report.sparkline import sparklines
+from spikeview.report.timeline import timeline
 from spikeview.report.transition import DUMP, neighbours, transition
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.rules.finding import Verdict
 from spikeview.rules.wording import row_of
 
 
-def episode(diagnosed: Diagnosed, number: int) -> dict[str, Any]:
-    """Everything that is said about one incident; `number` counts from 1, as people are shown it."""
+def episode(diagnosed: Diagnosed, number: int, good: Sequence[Event], rows: int) -> dict[str, Any]:
+    """Everything that is said about one incident; `number` counts from 1, as people are shown it.
+
+    `good` are the checkpoints outside every incident, `rows` how many neighbours are told on either side.
+    """
     incident, view = diagnosed.incident, diagnosed.view
     run, before = view.run, transition(diagnosed)
+    checkpoint = last_known_good(diagnosed, good)
     findings = [finding.plain() for finding in diagnosed.findings]
     start, stop = around(diagnosed)
     return {
         "number": number,
         "headline": headline(diagnosed, before),
         "aftermath": aftermath(diagnosed),
+        "captured": captured(diagnosed),
         "severity": incident.severity,
         "persistence": incident.persistence,
         "first_bad": _first_bad(diagnosed),
@@ -34,17 +46,35 @@ def episode(diagnosed: Diagnosed, number: int) -> dict[str, Any]:
         "why_this_transition": _why(diagnosed),
         "transition": before,
         "neighbour_columns": [head for _, head in DUMP],
-        "neighbours": neighbours(diagnosed),
+        "neighbours": neighbours(diagnosed, rows),
         "findings": {
             verdict.value: [found for found in findings if found["verdict"] == verdict] for verdict in Verdict
         },
         "signals": _signals(diagnosed),
+        "timeline": timeline(diagnosed),
+        "layers": carriers(diagnosed),
+        "checkpoint": checkpoint,
+        "feed_again": feed_again(diagnosed, checkpoint),
+        "replays": replays(diagnosed),
         "window": {
             "first_row": row_of(run, start),
             "last_row": row_of(run, stop - 1),
             "whole_run": stop - start == len(run),
         },
         "sparklines": sparklines(run, start, stop),
+    }
+
+
+def listed(diagnosed: Diagnosed, number: int) -> dict[str, Any]:
+    """What is said of an incident that is only listed."""
+    first, run = diagnosed.incident.first_bad, diagnosed.view.run
+    return {
+        "number": number,
+        "row": row_of(run, first.position),
+        "step": cell(run, "step", first.position)["text"],
+        "label": label(first.signal),
+        "severity": diagnosed.incident.severity,
+        "persistence": diagnosed.incident.persistence,
     }
 
 
@@ -55,7 +85,9 @@ def _first_bad(diagnosed: Diagnosed) -> dict[str, Any]:
     return {
         "row": row_of(run, at),
         **where,
+        "range": plain(onset(run, first.signal, at)),
         "rank": run.rank,
+        "ranks": list(diagnosed.ranks),
         "optimizer": diagnosed.view.optimizer,
         "signal": first.signal,
         "label": label(first.signal),

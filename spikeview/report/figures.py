@@ -1,4 +1,4 @@
-"""The figures of a report as SVG: the four panels around an incident, and the whole run with its incidents marked.
+"""The figures of a report as SVG: the panels around an incident, and the whole run with its incidents marked.
 
 Drawn by matplotlib without a screen and without pyplot. Text stays text; nothing from outside the run is in it.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spikeview.report.drawing import draw_panel, limit_steps, mark_incidents, write_title
+from spikeview.report.occasional import panels_for
 from spikeview.report.panels import PANELS, Panel
 from spikeview.report.series import Frame, around
 from spikeview.report.theme import LIGHT
@@ -43,15 +44,24 @@ STYLE: dict[str, Any] = {
 
 
 def around_incident(diagnosed: Diagnosed, prefix: str) -> str:
-    """Loss, pre-clip norm, clocks and alignment around one incident. `prefix` keeps ids apart within one page."""
+    """Loss, pre-clip norm, clocks, alignment, and what else tells of one incident, around it.
+
+    `prefix` keeps ids apart within one page.
+    """
     frame = Frame(diagnosed.view, *around(diagnosed))
-    return _svg(lambda: _panels(frame, [diagnosed], diagnosed.transition), prefix)
+    panels = panels_for(diagnosed, slice(frame.start, frame.stop))
+    return _svg(lambda: _panels(frame, [diagnosed], diagnosed.transition, panels), prefix)
+
+
+def which(view: View) -> tuple[str, int]:
+    """Whose rows a view shows: those of an optimizer, on a rank."""
+    return view.optimizer, view.run.rank
 
 
 def whole_run(diagnosis: Diagnosis, view: View, prefix: str, shown: Diagnosed | None = None) -> str:
     """The loss and the norm of the whole run, every incident of the view marked, the range of `shown` framed."""
     frame = Frame(view, 0, len(view.run))
-    incidents = [one for one in diagnosis.incidents if one.view.optimizer == view.optimizer]
+    incidents = [one for one in diagnosis.incidents if which(one.view) == which(view)]
 
     def draw() -> Figure:
         figure = _panels(frame, incidents, None, PANELS[:2] if incidents else PANELS)

@@ -9,9 +9,11 @@ import numpy as np
 from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.incident import Observation
 from spikeview.analysis.rates import rates
-from spikeview.format import cell, count, label, mads, number, plural, shown
+from spikeview.format import cell, count, label, mads, number, plural, scalar, shown
+from spikeview.meaning import hides_nonfinite, onset
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.rules.finding import Verdict
+from spikeview.rules.relevance import SPEAKS_OF
 from spikeview.rules.wording import name_rows
 from spikeview.run import Kind, Run
 
@@ -26,7 +28,7 @@ def headline(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
     matched = [finding for finding in diagnosed.findings if finding.verdict is Verdict.MATCHED]
     if matched:
         where = _rate(diagnosed) if matched[0].id == ORDINARY else _batch(diagnosed)
-        look = f": look at {where}{matched[0].look.rstrip('.')}"
+        look = f": look at {where}{matched[0].look.rstrip('.')}{_or_else(diagnosed)}"
     else:
         untold = sum(finding.verdict is Verdict.CANNOT_TELL for finding in diagnosed.findings)
         look = "; no line of the triage table matched" + (f", {untold} could not be told" if untold else "")
@@ -108,7 +110,12 @@ def _skips(diagnosed: Diagnosed) -> str:
 
 def _seen(diagnosed: Diagnosed) -> str:
     first, run = diagnosed.incident.first_bad, diagnosed.view.run
-    step = f"at step {cell(run, 'step', first.position)['text']}"
+    begun = onset(run, first.signal, first.position)
+    step = (
+        f"at step {cell(run, 'step', first.position)['text']}"
+        if begun is None
+        else f"in steps {begun[0]} to {begun[1]}"
+    )
     if first.reason == "skipped":
         return f"The optimizer's step was attempted but did not execute {step}"
     if first.reason == "not_moved":
@@ -117,10 +124,16 @@ def _seen(diagnosed: Diagnosed) -> str:
     subject = name[:1].upper() + name[1:]
     if first.reason == "nonfinite":
         found = cell(run, first.signal, first.position)
-        became = (
-            f"{subject} became {found['text']}" if found["kind"] in ("nan", "inf") else "Gradients became non-finite"
-        )
-        return f"{became} {step}"
+        if found["kind"] in ("nan", "inf"):
+            return f"{subject} became {found['text']} {step}"
+        if first.phase == "forward":
+            return f"{subject} became non-finite {step}, where the log holds {found['text']}"
+        return f"Gradients became non-finite {step}"
+    if first.reason == "drift":
+        worst = diagnosed.incident.extent[first.signal].worst
+        return f"{subject} began to rise slowly {step}, to {mads(worst.deviation or 0.0)} MADs above its best level"
+    if first.reason == "jump":
+        return f"{subject} jumped to {scalar(first.signal, first.value)} {step}"
     distance = "" if first.deviation is None else f", {mads(first.deviation)} MADs"
     return f"{subject} left its baseline {step} ({number(first.value)}{distance})"
 
@@ -138,10 +151,20 @@ def _context(diagnosed: Diagnosed, transition: dict[str, Any] | None) -> str:
         return f" after the transition at step {transition['step']['text']}{with_what}"
     if any(one.id == ORDINARY and one.verdict is Verdict.MATCHED for one in diagnosed.findings):
         return " while the gradient was ordinary"
+    if hides_nonfinite(diagnosed.view.run, "loss", first.position):  # it may have been as bad there
+        return ""
     ahead = [lead.rows_ahead for lead in diagnosed.incident.lead if lead.signal == first.signal]
     if ahead:
         return f", {ahead[0]} {'row' if ahead[0] == 1 else 'rows'} before the loss did"
     return ""
+
+
+def _or_else(diagnosed: Diagnosed) -> str:
+    """Where else to look, where the line that speaks of what was seen first cannot tell, and another one leads."""
+    first = diagnosed.incident.first_bad
+    primary = SPEAKS_OF.get((first.phase, first.reason))
+    untold = [each for each in diagnosed.findings if each.id == primary and each.verdict is Verdict.CANNOT_TELL]
+    return f"; or, as which of the two is not told here, at {untold[0].look.rstrip('.')}" if untold else ""
 
 
 def _rate(diagnosed: Diagnosed) -> str:

@@ -73,7 +73,8 @@ class Panel:
         return self.scale == "log" or bool(known.min() > 0 and known.max() / DECADES > known.min())
 
 
-def _column(name: str) -> Values:
+def column(name: str) -> Values:
+    """The finite values of a column."""
     return partial(finite, name=name)
 
 
@@ -124,12 +125,12 @@ def _whole_numbers(axes: Axes, run: Run, x: Floats, rows: slice) -> None:
 
 
 PANELS: tuple[Panel, ...] = (
-    Panel("loss", "Loss", "loss", (Line("loss", "loss", LIGHT["loss"], _column("loss")),), 1.45, scale="auto"),
+    Panel("loss", "Loss", "loss", (Line("loss", "loss", LIGHT["loss"], column("loss")),), 1.45, scale="auto"),
     Panel(
         "norm",
         "Pre-clip gradient norm",
         "grad_norm",
-        (Line("norm", "norm", LIGHT["norm"], _column("grad_norm")),),
+        (Line("norm", "norm", LIGHT["norm"], column("grad_norm")),),
         1.45,
         scale="log",
         decorate=_clipping,
@@ -160,7 +161,7 @@ PANELS: tuple[Panel, ...] = (
         "alignment",
         "Alignment: cosine of the update with the negative gradient",
         "update_cosine",
-        (Line("cosine", "cosine", LIGHT["cosine"], _column("update_cosine")),),
+        (Line("cosine", "cosine", LIGHT["cosine"], column("update_cosine")),),
         0.95,
         marks_skipped=True,
         decorate=_bounds,

@@ -103,21 +103,19 @@ def _value(name: str, value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def neighbours(diagnosed: Diagnosed) -> list[dict[str, Any]]:
-    """Rows on either side of the first bad one and of the transition before it.
+def neighbours(diagnosed: Diagnosed, rows: int = NEIGHBOURS) -> list[dict[str, Any]]:
+    """So many rows on either side of the first bad one and of the transition before it.
 
     `gap` counts the rows left out before one.
     """
     view, run = diagnosed.view, diagnosed.view.run
     first = diagnosed.incident.first_bad.position
     centres = {first} if diagnosed.transition is None else {first, diagnosed.transition}
-    shown = sorted(
-        {at for centre in centres for at in range(centre - NEIGHBOURS, centre + NEIGHBOURS + 1) if 0 <= at < len(run)}
-    )
+    shown = sorted({at for centre in centres for at in range(centre - rows, centre + rows + 1) if 0 <= at < len(run)})
     skips = skipped_or_declined(run)
-    rows = []
+    told = []
     for before, at in zip([shown[0] - 1, *shown], shown, strict=False):
-        rows.append(
+        told.append(
             {
                 "row": row_of(run, at),
                 "step": cell(run, "step", at),
@@ -129,7 +127,7 @@ def neighbours(diagnosed: Diagnosed) -> list[dict[str, Any]]:
                 "cells": [_clocks(view, at) if name == "clocks" else measured(view, name, at) for name, _ in DUMP],
             }
         )
-    return rows
+    return told
 
 
 def _clocks(view: View, position: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spikeview.analysis.clocks import skipped_or_declined
+from spikeview.analysis.clocks import attempts, declined, executed_steps, skips
 from spikeview.format import cell, count, plain, scalar, shown
 from spikeview.rules.wording import row_of
 from spikeview.run import Run
@@ -22,9 +22,10 @@ def whole_run(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
         "facts": _facts(run),
+        "versions": _versions(run.manifest),
         "segments": _segments(run),
         "events": events[:MOST_EVENTS],
-        "event_rows": [_event(event) for event in events[:MOST_EVENTS]],
+        "event_rows": [event_row(event) for event in events[:MOST_EVENTS]],
         "events_left_out": max(0, len(events) - MOST_EVENTS),
         "notes": list(run.notes),
         "manifest": plain(dict(run.manifest)),
@@ -32,14 +33,15 @@ def whole_run(run: Run) -> dict[str, Any]:
     }
 
 
-def _event(event: dict[str, Any]) -> dict[str, str]:
+def event_row(event: Mapping[str, Any]) -> dict[str, str]:
     """An event as the three things a table shows of it."""
     said = {key: value for key, value in event.items() if key not in ("kind", "row", "time_ns", "step", "optimizer")}
-    text = (
-        shown(str(said["text"]), LONGEST_NOTE)
-        if list(said) == ["text"]
-        else ", ".join(f"{shown(key)} {_leaf(value)}" for key, value in said.items())
-    )
+    if list(said) == ["text"]:
+        text = shown(str(said["text"]), LONGEST_NOTE)
+    elif list(said) == ["trigger", "reason"]:
+        text = f"{_leaf(said['trigger'])}: {_leaf(said['reason'])}"
+    else:
+        text = ", ".join(f"{shown(key)} {_leaf(value)}" for key, value in said.items())
     return {"kind": str(event.get("kind", "")).replace("_", " "), "row": str(event.get("row", "")), "text": text}
 
 
@@ -51,10 +53,11 @@ def _facts(run: Run) -> list[list[str]]:
     if len(run) and "step" in run:
         steps = run.values("step")
         facts.append(["steps", f"{steps.min()} to {steps.max()}"])
-    clocks = [name for name in ("attempted", "executed") if run.recorded(name).any()]
-    facts.extend([name, count(int(run.values(name).sum()))] for name in clocks)
+    if run.recorded("attempted").any():
+        facts.append(["attempted", count(int(attempts(run).sum()))])
     if run.recorded("executed").any():
-        facts.append(["skipped", count(int(skipped_or_declined(run).sum()))])
+        facts.append(["executed", count(executed_steps(run))])
+        facts.append(["skipped", count(int(np.maximum(skips(run), declined(run)).sum()))])
     if "precision" in run:
         seen = run.table["precision"].unique().to_pylist()
         facts.append(["precision", ", ".join(shown(text) for text in seen if text is not None)])
@@ -63,6 +66,12 @@ def _facts(run: Run) -> list[list[str]]:
         ends = dict.fromkeys(scalar("time_ns", int(time)) for time in (times.min(), times.max()))
         facts.append(["recorded", " to ".join(ends)])
     return facts
+
+
+def _versions(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Of the programs that recorded the run, as its manifest says."""
+    said = manifest.get("recorder")
+    return {str(name): str(version) for name, version in said.items()} if isinstance(said, Mapping) else {}
 
 
 def _segments(run: Run) -> list[dict[str, Any]]:

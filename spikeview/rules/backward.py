@@ -6,10 +6,11 @@ import numpy as np
 
 from spikeview.analysis.signals import is_nonfinite
 from spikeview.format import words
+from spikeview.meaning import hides_nonfinite
 from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
 from spikeview.rules.watch import Positions
-from spikeview.rules.wording import name_rows, written
+from spikeview.rules.wording import group_name, name_rows, written
 from spikeview.run import Kind, Run
 
 
@@ -17,13 +18,19 @@ def grad_nonfinite_loss_finite(context: Context) -> Judgement:
     """A finite forward whose backward holds a NaN or an infinity."""
     rows, run = context.extent, context.run
     broken = rows[context.watch.broken[rows]]
-    finite = broken[run.kind("loss")[broken] == Kind.FINITE]
+    finite = broken[(run.kind("loss")[broken] == Kind.FINITE) & ~context.watch.masked[broken]]
+    hides = [hides_nonfinite(run, "loss", int(place)) for place in finite]
+    hidden = finite[hides] if len(finite) else finite
+    finite = np.setdiff1d(finite, hidden)
     carried = {int(place): source for place in finite if (source := _carried(run, int(place))) is not None}
     finite = finite[[int(place) not in carried for place in finite]]
     if len(finite):
         return Judgement(Verdict.MATCHED, _finite_loss(context, finite), finite)
     if missing := _unknown(context):
         return missing
+    if len(hidden):
+        text = f"{written(run, 'loss', int(hidden[0]))} at {context.row(int(hidden[0]))} leaves NaN and Inf out"
+        return Judgement(Verdict.CANNOT_TELL, f"{text}: whether every loss in it was finite is not known", hidden)
     if carried:
         place, source = next(iter(carried.items()))
         text = (
@@ -61,6 +68,8 @@ def _finite_loss(context: Context, rows: Positions) -> str:
         text += f", first {name}" if name else ""
     if run.recorded("loss_scale")[first]:
         text += f"; {written(run, 'loss_scale', first)}"
+    if is_nonfinite(run.kind("input_absmax")[first : first + 1])[0]:
+        text += f"; {written(run, 'input_absmax', first)}"
     return text
 
 
@@ -106,7 +115,7 @@ def _large(context: Context, rows: Positions) -> str:
     text = f"{context.says('grad_norm', first)} at {name_rows(run, rows)}{overflowed}, {_clipped(context, first)}"
     if run.recorded("top_group_share")[first]:
         share = 100 * run.values("top_group_share")[first]
-        text += f"; {run.text('top_group', first)} holds {share:.0f} % of its square"
+        text += f"; {group_name(run.text('top_group', first) or '')} holds {share:.0f} % of its square"
     return text + _consequence(context, first)
 
 

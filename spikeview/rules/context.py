@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from recorder.schema import Mask
 from spikeview.analysis.incident import Incident
+from spikeview.analysis.lazy import LazyMask
 from spikeview.analysis.signals import SIGNALS
 from spikeview.format import label, number, plural
 from spikeview.rules.finding import Verdict
@@ -85,13 +87,16 @@ class Context:
         within = known[np.searchsorted(known, self.first) : np.searchsorted(known, self.incident.last, side="right")]
         return np.append(self.watch.perhaps_before(self.first), within)
 
-    def out(self, signal: str) -> Mask:
+    def out(self, signal: str) -> LazyMask:
         """[rows]: where a signal left its baseline or the finite numbers."""
         return self.watch.out[signal]
 
     def doubt(self, columns: tuple[str, ...], position: int) -> Judgement | None:
         """Why signals that are not out at a row cannot be called ordinary either; None where they can."""
         doubtful = tuple(column for column in columns if self.watch.doubtful[column][position])
+        if "grad_norm" in doubtful and self.watch.at_step[position] and not self.watch.scaled[position]:
+            seen = f"at {self.row(position)}: its norm was seen at the step, perhaps after clipping"
+            return cannot_tell(("grad_norm",), seen)
         missing = dict.fromkeys(name for column in doubtful if (name := self._missing(column, position)))
         if missing:
             return cannot_tell(tuple(missing), f"at {self.row(position)}")
@@ -109,8 +114,8 @@ class Context:
         row = self.row(position)
         if column == "grad_norm" and self.watch.scaled[position]:
             return f"the norm of {row} may still be multiplied by the loss scale"
-        if column == "grad_norm" and self.watch.at_step[position]:
-            return f"the norm of {row} was seen at the step, perhaps after clipping"
+        if not self._without_center(column, position) and np.isfinite(self.watch.baselines[column].deviation[position]):
+            return f"{self.says(column, position)} at {row}: too far out to be ordinary, too little to be sure"
         if not self._without_center(column, position):
             other = _RELATIVE_TO[column]
             beside = f" at {written(self.run, other, position)}" if other and other in self.run else ""
@@ -141,6 +146,37 @@ class Context:
         ago = row_of(self.run, transition) - row_of(self.run, place)
         return Jump(place, ago, f"{text}, {plural(ago, 'row')} before {self.row(transition)}" if ago else text)
 
+    def lr_rise(self, transition: int) -> str | None:
+        """That the learning rate has been rising up to a transition, in words."""
+        if (found := self.watch.rates.rise(transition)) is None:
+            return None
+        place, old, new = found
+        text = f"{label('lr')} {number(old)} to {number(new)} (x{number(new / old)})"
+        return f"{text} from {self.row(place)} to {self.row(transition)}, and rising"
+
+    def moved_outside(self) -> tuple[str, Positions] | None:
+        """That the parameters changed from the last step before the incident to the next by more than it moved them.
+
+        | |theta_next| - |theta| | is at most |theta_next - theta|; a sampled norm may be off by a few percent.
+        """
+        run, rows = self.run, self.extent
+        following = rows[run.values("executed")[rows].astype(np.bool_)]
+        if self.before is None or not len(following) or "param_norm" not in run:
+            return None
+        both = np.array([self.before, following[0]])
+        norm, update = run.values("param_norm")[both], float(run.values("update_norm")[self.before])
+        apart = abs(float(norm[1] - norm[0])) - update
+        exact = all(run.text("update_kind", int(place)) == "exact" for place in both)
+        resumed = "segment" in run and len(np.unique(run.values("segment")[both])) > 1
+        if resumed or not apart > (0.001 if exact else 0.1) * float(norm.max()):
+            return None
+        text = (
+            f"{label('param_norm')} {number(norm[0])} at {self.row(int(both[0]))} and {number(norm[1])} at "
+            f"{self.row(int(both[1]))}, though the step between moved them by {number(update)}: "
+            "they were changed outside of it, or others joined them"
+        )
+        return text, both
+
     def resume(self) -> str | None:
         """A resume shortly before the first bad row, in words."""
         if "segment" not in self.run:
@@ -158,5 +194,9 @@ class Context:
         events = [
             event for event in self.run.events if event.get("kind") == "resume" and event.get("row") in (row - 1, row)
         ]
-        restored = events[-1].get("restored") if events else None
+        told = events[-1] if events else {}
+        for what, parts in (("not as it was", told.get("lost")), ("as it was", told.get("came_back"))):
+            if parts and isinstance(parts, (Mapping, list)):
+                return f"; {what} at the checkpoint: {', '.join(map(str, parts))}"
+        restored = told.get("restored")
         return f"; restored: {', '.join(map(str, restored)) or 'nothing'}" if isinstance(restored, list) else ""

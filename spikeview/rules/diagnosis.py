@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from spikeview.analysis.baseline import Baseline
-from spikeview.analysis.episodes import incidents
+from spikeview.analysis.episodes import incidents, kept
 from spikeview.analysis.incident import Incident, Observation
-from spikeview.analysis.observations import Observed, observe
+from spikeview.analysis.observations import Observations, Observed, observe
 from spikeview.analysis.signals import SIGNALS
+from spikeview.cancelling import checkpoint
 from spikeview.rules.checks import checked
 from spikeview.rules.context import Context
 from spikeview.rules.finding import CheckResult, Finding
+from spikeview.rules.seen import Seen
 from spikeview.rules.table import Findings
 from spikeview.rules.watch import Watch, watch
 from spikeview.run import Run
@@ -33,13 +35,29 @@ class View:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """What the ranks beside the first one have of an incident.
+
+    `rows` are, of every rank that saw it, its first and last row there. `lowest` and `highest` are those of the first
+    bad signal on the other ranks, at the moment it was first bad, where they are finite and its own; `nonfinite` says
+    on how many they are not.
+    """
+
+    rows: Mapping[int, tuple[int, int]]
+    lowest: float | None = None
+    highest: float | None = None
+    nonfinite: int = 0
+
+
+@dataclass(frozen=True)
 class Diagnosed:
     """One incident with its triage table and the transition to inspect.
 
     `transition` is the position of the transition before the first bad observation: for the loss and the
     gradient the last executed one before it, for the update the row itself; None at the start of a run, and where
     rows before the first bad one do not say whether they executed: then `transition_unknown`. `findings` are in order
-    of relevance: every face of a diagnosis shows them so.
+    of relevance: every face of a diagnosis shows them so. `ranks` are those that saw it, where several were read, and
+    `elsewhere` what they saw.
     """
 
     incident: Incident
@@ -47,16 +65,33 @@ class Diagnosed:
     transition: int | None
     findings: Sequence[Finding]
     transition_unknown: bool = False
+    ranks: tuple[int, ...] = ()
+    elsewhere: Elsewhere | None = None
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """What was observed on the rows of an optimizer, and the incidents that were made of what `begins` one."""
+
+    observations: Observations
+    begins: Sequence[Observed]
+    incidents: Sequence[Incident]
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything that is said about a run. `incidents` are in order of row, `checks` in the order of CHECKS."""
+    """Everything that is said about a run. `incidents` are in order of row, `checks` in the order of CHECKS.
+
+    `ranks` are those that were read, where they are several; `grounds` is by optimizer what a diagnosis of a later
+    reading can go on from.
+    """
 
     run: Run
     views: tuple[View, ...]
     incidents: tuple[Diagnosed, ...]
     checks: tuple[CheckResult, ...]
+    ranks: tuple[int, ...] = ()
+    grounds: Mapping[str, Grounds] = field(default_factory=dict, repr=False)
 
     @cached_property
     def judged_rows(self) -> int:
@@ -82,39 +117,57 @@ class Diagnosis:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # values may be as large as a float can hold
-def diagnose(run: Run) -> Diagnosis:
-    """Everything that can be said about a run from its columns."""
+def diagnose(run: Run, ranks: Mapping[int, Run] | None = None, before: Diagnosis | None = None) -> Diagnosis:
+    """Everything that can be said about a run from its columns; `ranks` are the runs of all its ranks, if several.
+
+    What a diagnosis of an earlier reading, `before`, said of rows that are as they were then is not worked out anew.
+    """
     views: list[View] = []
     found: list[Diagnosed] = []
+    grounds: dict[str, Grounds] = {}
     for name in run.optimizers or [UNNAMED]:
         rows = run.of(name)
-        baselines, observed = observe(rows)
-        view = View(name, rows, baselines)
+        known = None if before is None else before.grounds.get(name)
+        seen = observe(rows, None if known is None else known.observations)
+        view = View(name, rows, seen.baselines)
         told = any(_same_loss(rows, other.run) for other in views)
-        found += _diagnosed(view, observed, [each for each in observed if not (told and each.phase == "forward")])
+        grounds[name] = _grounds(
+            seen, [each for each in seen.observed if not (told and each.phase == "forward")], known
+        )
+        watched = watch(rows, seen.baselines, seen.observed)
+        found += [_judge(view, watched, incident) for incident in grounds[name].incidents]
         views.append(view)
     found.sort(key=lambda each: _row(each))
-    checks = checked(run, [(view.optimizer, view.run) for view in views])
-    return Diagnosis(run, tuple(views), tuple(found), checks)
+    checks = checked(Seen(run, ranks=ranks or {}), [(view.optimizer, _seen(view, found)) for view in views])
+    return Diagnosis(run, tuple(views), tuple(found), checks, grounds=grounds)
+
+
+def _grounds(seen: Observations, begins: Sequence[Observed], before: Grounds | None) -> Grounds:
+    """With the incidents that were known and are as they were, and those that begin after them."""
+    known: Sequence[Incident] = ()
+    since = 0
+    if before is not None and seen.since:
+        known, since = kept(before.incidents, before.begins, begins, seen.since)
+    return Grounds(seen, begins, (*known, *incidents(seen.run, begins, since)))
+
+
+def _seen(view: View, found: Sequence[Diagnosed]) -> Seen:
+    """What the checks may look at of one optimizer."""
+    return Seen(view.run, [each.incident for each in found if each.view is view], view.baselines)
 
 
 def _judged(view: View) -> int:
     """Rows of which a signal has a distance from its baseline."""
-    deviations = [np.isfinite(baseline.deviation) for baseline in view.baselines.values()]
-    return int(np.count_nonzero(np.logical_or.reduce(deviations))) if deviations else 0
+    judged = [baseline.judged for baseline in view.baselines.values()]
+    return int(np.count_nonzero(np.logical_or.reduce(judged))) if judged else 0
 
 
 def _judges(views: Sequence[View], column: str) -> bool:
-    return any(column in view.baselines and np.isfinite(view.baselines[column].deviation).any() for view in views)
-
-
-def _diagnosed(view: View, observed: Sequence[Observed], begins: Sequence[Observed]) -> list[Diagnosed]:
-    """The incidents made of the observations `begins`; their rules are shown all that was observed."""
-    watched = watch(view.run, view.baselines, observed)
-    return [_judge(view, watched, incident) for incident in incidents(view.run, begins)]
+    return any(column in view.baselines and view.baselines[column].judged.any() for view in views)
 
 
 def _judge(view: View, watched: Watch, incident: Incident) -> Diagnosed:
+    checkpoint()
     first = incident.first_bad
     before = watched.executed_before(first.position)
     accused = before if points_back(first) else first.position

@@ -29,7 +29,8 @@ class Finding:
     """One line of the triage table for one incident.
 
     `observation` is the line's own wording, `evidence` the numbers it saw, `look` the first place to look,
-    `rows` the recorder's row numbers they came from, `missing` the columns that would have told.
+    `rows` the recorder's row numbers they came from, `missing` the columns that would have told. `next` is a step that
+    could prove the line wrong; there is none where it is ruled out already, or where a replay did it.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Finding:
     look: str
     rows: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
+    next: str = ""
 
     def plain(self) -> dict[str, Any]:
         """As JSON can hold it, with the keys of `triage --json`."""
@@ -47,10 +49,22 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check on the whole run."""
+    """One check on the whole run.
+
+    `missing` are the columns that would have told, `next` a step that could prove a failed check wrong; `severity` is
+    how much it weighs if it fails, as of an incident: `warning` or `critical`.
+    """
 
     id: str
     title: str
     outcome: Outcome
     evidence: str
     rows: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+    next: str = ""
+    severity: str = "warning"
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can hold it, with the keys of `triage --json`."""
+        own = {name: value for name, value in vars(self).items() if name != "outcome"}
+        return {**own, "verdict": self.outcome.value, "rows": list(self.rows), "missing": list(self.missing)}

@@ -16,6 +16,8 @@ SPEAKS_OF: dict[tuple[str, str], str] = {
     ("clocks", "skipped"): "attempted_not_executed",
     ("clocks", "not_moved"): "executed_not_moved",
     ("optimizer", "nonfinite"): "ordinary_grad_abnormal_update",
+    ("backward", "jump"): "executed_not_moved",
+    ("optimizer", "jump"): "ordinary_grad_abnormal_update",
     ("optimizer", "outlier"): "ordinary_grad_abnormal_update",
 }
 

@@ -29,13 +29,13 @@ def schedule_drift(run: Run) -> Answer:
     kinds = _schedulers(run)
     if METRIC_DRIVEN in kinds:
         return Answer(Outcome.NOT_APPLICABLE, f"{METRIC_DRIVEN} follows a metric, not the steps")
-    moves = known & (scheduled > 0)
+    moves = known & run.made("schedule.moved", lambda run: run.values("scheduled") > 0)
     if 2 * np.count_nonzero(moves) < np.count_nonzero(known & executed):
         return Answer(
             Outcome.NOT_APPLICABLE, f"the scheduler moved on {np.count_nonzero(moves):,} rows: it does not count steps"
         )
     ahead = np.flatnonzero(moves & ~executed)
-    counts = f"scheduled {int(scheduled[known].sum()):,}, executed {np.count_nonzero(known & executed):,}"
+    counts = f"scheduled {int(scheduled.sum(where=known)):,}, executed {np.count_nonzero(known & executed):,}"
     if not len(ahead):
         return passed(run, counts, "executed", perhaps_executed(run) & recorded & (scheduled > 0))
     drift = int(scheduled[ahead].sum())

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from recorder.schema import Mask
+from spikeview.format import label
 from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
 from spikeview.rules.watch import Positions
@@ -18,19 +19,40 @@ UPDATE = ("update_cosine", "update_ratio")
 
 def ordinary_grad_abnormal_update(context: Context) -> Judgement:
     """The gradient was as ever and the update was not: its direction, its size for its rate, or the rate itself."""
+    if outside := context.moved_outside():
+        return Judgement(Verdict.MATCHED, "; ".join([outside[0], *_resumed(context)]), outside[1])
     rows = context.transitions
-    abnormal = rows[(context.out("update_ratio") | context.out("update_cosine"))[rows]]
+    abnormal = rows[context.out("update_ratio")[rows] | context.out("update_cosine")[rows]]
     abnormal = abnormal[~context.out("grad_norm")[abnormal]]
+    large = _first_large(context)
+    carried = abnormal[abnormal > large] if large is not None else abnormal[:0]
+    abnormal = np.setdiff1d(abnormal, carried)
     ordinary = abnormal[~context.watch.doubtful["grad_norm"][abnormal]]
     if len(ordinary):
         return Judgement(Verdict.MATCHED, _told(context, int(ordinary[0]), ordinary), ordinary)
     if len(abnormal) and (doubt := context.doubt(("grad_norm",), int(abnormal[0]))):
         return replace(doubt, evidence=f"{doubt.evidence}, where the update was abnormal")
     jump = context.lr_jump(context.accused)
-    if jump and not (context.out("grad_norm") | context.watch.doubtful["grad_norm"])[jump.position]:
+    if jump and not any(mask["grad_norm"][jump.position] for mask in (context.watch.out, context.watch.doubtful)):
         text = "; ".join([jump.text, f"{context.says('grad_norm', jump.position)} ordinary", *_resumed(context)])
         return Judgement(Verdict.MATCHED, text, np.array([jump.position]))
+    if large is not None and len(carried):
+        return _of_an_earlier_gradient(context, large, int(carried[0]))
     return _nothing_abnormal(context)
+
+
+def _first_large(context: Context) -> int | None:
+    """The first executed gradient of the incident that was not ordinary: moments keep it, and so it is in updates."""
+    rows = context.extent
+    large = rows[context.out("grad_norm")[rows] & context.run.values("executed")[rows].astype(np.bool_)]
+    return int(large[0]) if len(large) else None
+
+
+def _of_an_earlier_gradient(context: Context, large: int, update: int) -> Judgement:
+    out = ", ".join(context.says(column, update) for column in UPDATE if context.out(column)[update])
+    text = f"{out} at {context.row(update)} comes after a gradient that was not ordinary: "
+    text += f"{context.says('grad_norm', large)} at {context.row(large)}"
+    return Judgement(Verdict.RULED_OUT, text, np.array([large, update]))
 
 
 def _told(context: Context, first: int, abnormal: Positions) -> str:
@@ -70,11 +92,14 @@ def _nothing_abnormal(context: Context) -> Judgement:
 
 
 def executed_not_moved(context: Context) -> Judgement:
-    """The optimizer ran and no parameter changed."""
+    """The optimizer ran and no parameter changed, or none of those that have no gradient any more."""
     run, rows = context.run, context.transitions
     still = rows[run.recorded("moved")[rows] & ~run.values("moved")[rows]]
     if len(still):
         return Judgement(Verdict.MATCHED, _why(context, still), still)
+    cut_off = context.extent[context.watch.cut_off[context.extent]]
+    if len(cut_off):
+        return Judgement(Verdict.MATCHED, _cut_off(context, int(cut_off[0])), cut_off)
     if len(context.perhaps):
         return cannot_tell(("executed",), f"at {name_rows(run, context.perhaps)}")
     if not len(rows):
@@ -83,6 +108,16 @@ def executed_not_moved(context: Context) -> Judgement:
     if len(unknown):
         return cannot_tell(("moved",), f"at {name_rows(run, unknown)}")
     return Judgement(Verdict.RULED_OUT, f"parameters moved at {name_rows(run, rows)}", rows)
+
+
+def _cut_off(context: Context, position: int) -> str:
+    run = context.run
+    told = np.flatnonzero(run.recorded("grad_none_params")[:position])
+    before, now = (int(run.values("grad_none_params")[place]) for place in (told[-1], position))
+    return (
+        f"{label('grad_none_params')} {before} to {now} at {context.row(position)}: those stopped receiving one, "
+        "and no step moves them any more; if layers were frozen there on purpose, nothing is wrong"
+    )
 
 
 def _measured(context: Context, rows: Positions) -> Mask:

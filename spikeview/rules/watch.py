@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 from recorder.schema import Mask
 from spikeview.analysis.baseline import Baseline
 from spikeview.analysis.clocks import perhaps_executed, skipped
+from spikeview.analysis.jumps import lost_gradients
+from spikeview.analysis.lazy import LazyMask, last_of
 from spikeview.analysis.observations import Observed, nonfinite_gradient, overflowed_norm, unknown_gradient
 from spikeview.analysis.rates import Rates, rates
-from spikeview.analysis.signals import SIGNALS, still_scaled
+from spikeview.analysis.signals import SIGNALS, Signal, lost_loss, masked_loss, still_scaled
 from spikeview.run import Kind, Run
 
 Positions = NDArray[np.int64]
@@ -24,25 +27,31 @@ class Watch:
     """Masks are [rows], positions in order.
 
     `out` says where a signal left its baseline, if only by habit, or the finite numbers; `doubtful` where it is not
-    known whether it is ordinary. `broken` says where a gradient is not finite, `unsure` where that is not known,
-    `overflowed` where only its norm is not; `scaled` where the norm may still be multiplied by the loss scale,
-    `at_step` where it was seen only when the optimizer stepped, and may be what clipping left. `executed` are the
-    positions that are known to have executed, `perhaps` those that may have.
+    known whether it is ordinary, or is too far out to be and yet not taken for out. `broken` says where a gradient is
+    not finite, `unsure` where that is not known, `overflowed` where only its norm is not; `scaled` where the norm may
+    still be multiplied by the loss scale, `at_step` where it was seen only when the optimizer stepped, and may be what
+    clipping left. `executed` says which are known to have executed, `perhaps` are the positions that may have. `lost`
+    says where the loss is NaN or infinite, `masked` where a log has 0 in its place. `cut_off` says where parameters
+    that had gradients have none any more, `drifting` where the loss rises slowly.
     """
 
     run: Run
     baselines: Mapping[str, Baseline]
-    out: Mapping[str, Mask]
-    doubtful: Mapping[str, Mask]
+    out: Mapping[str, LazyMask]
+    doubtful: Mapping[str, LazyMask]
     broken: Mask
     unsure: Mask
     overflowed: Mask
     scaled: Mask
     at_step: Mask
     skips: Mask
-    executed: Positions
+    executed: Mask
     perhaps: Positions
     rates: Rates
+    lost: Mask
+    masked: Mask
+    cut_off: Mask
+    drifting: Mask
 
     def executed_before(self, position: int) -> int | None:
         """The last transition that executed before a position; None where there is none, or none is known to be it."""
@@ -55,20 +64,21 @@ class Watch:
         return self.perhaps[first : int(np.searchsorted(self.perhaps, position))]
 
     def _known_before(self, position: int) -> int | None:
-        count = int(np.searchsorted(self.executed, position))
-        return int(self.executed[count - 1]) if count else None
+        last = last_of(self.executed, position, 1)
+        return int(last[0]) if len(last) else None
 
 
 def watch(run: Run, baselines: Mapping[str, Baseline], observed: Sequence[Observed]) -> Watch:
     """What the rules need to know of all rows."""
-    out = {signal.column: np.zeros(len(run), dtype=np.bool_) for signal in SIGNALS}
-    out |= {column: baseline.habitual for column, baseline in baselines.items()}
-    for each in observed:
-        if each.signal in out:
-            out[each.signal] = out[each.signal] | each.mask
-    doubtful = {column: _unjudged(run, column, baselines.get(column)) & ~out[column] for column in out}
+    out = {signal.column: _out(signal, baselines.get(signal.column), observed) for signal in SIGNALS}
     at_step = run.equals("grad_norm_source", "at_step")
-    doubtful["grad_norm"] = doubtful["grad_norm"] | at_step & ~out["grad_norm"]
+    seen_late = {"grad_norm": at_step}
+    doubtful = {
+        signal.column: _doubtful(
+            run, signal, baselines.get(signal.column), out[signal.column], seen_late.get(signal.column)
+        )
+        for signal in SIGNALS
+    }
     return Watch(
         run,
         baselines,
@@ -80,14 +90,35 @@ def watch(run: Run, baselines: Mapping[str, Baseline], observed: Sequence[Observ
         still_scaled(run),
         at_step,
         skipped(run),
-        np.flatnonzero(run.values("executed")),
+        run.values("executed"),
         np.flatnonzero(perhaps_executed(run)),
         rates(run),
+        lost_loss(run),
+        masked_loss(run),
+        lost_gradients(run),
+        np.logical_or.reduce(
+            [np.zeros(len(run), np.bool_), *(each.mask for each in observed if each.reason == "drift")]
+        ),
     )
 
 
-def _unjudged(run: Run, column: str, baseline: Baseline | None) -> Mask:
-    """A value that was not recorded, or that no baseline judges."""
-    kinds = run.kind(column)
-    unjudged: Mask = kinds == Kind.NOT_RECORDED
-    return unjudged if baseline is None else unjudged | ((kinds == Kind.FINITE) & np.isnan(baseline.deviation))
+def _out(signal: Signal, baseline: Baseline | None, observed: Sequence[Observed]) -> LazyMask:
+    masks = [each.mask for each in observed if each.signal == signal.column and each.reason != "drift"]
+    masks += [] if baseline is None else [baseline.habitual]
+    none = np.zeros(len(observed[0].mask), dtype=np.bool_)
+    return LazyMask(lambda rows: np.logical_or.reduce([each[rows] for each in (none, *masks)]))
+
+
+def _doubtful(run: Run, signal: Signal, baseline: Baseline | None, out: LazyMask, seen_late: Mask | None) -> LazyMask:
+    """A value that was not recorded, was `seen_late`, that no baseline judges, or that is past its threshold."""
+    kinds = run.kind(signal.column)
+
+    def work_out(rows: Any) -> Any:
+        doubtful = kinds[rows] == Kind.NOT_RECORDED
+        if baseline is not None:
+            doubtful |= (kinds[rows] == Kind.FINITE) & (~baseline.judged[rows] | baseline.far[rows])
+        if seen_late is not None:
+            doubtful |= seen_late[rows]
+        return doubtful & ~out[rows]
+
+    return LazyMask(work_out)

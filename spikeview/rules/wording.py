@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from spikeview.analysis.baseline import Baseline
 from spikeview.analysis.signals import SIGNALS
-from spikeview.format import label, mads, number, scalar, words
+from spikeview.format import label, mads, number, scalar, shown, words
+from spikeview.meaning import mean_of
 from spikeview.run import Run
 
+# Which column says of whom a number is.
+SCOPES = {"grad_norm": "norm_scope"} | dict.fromkeys(
+    ("param_norm", "update_norm", "update_ratio", "update_cosine"), "update_scope"
+)
 _IN_LOGS = {signal.column for signal in SIGNALS if signal.log}
 LISTED = 20
 LOPSIDED = 1.25
@@ -21,8 +26,21 @@ NAMED = 6
 
 
 def written(run: Run, column: str, position: int) -> str:
-    """A cell with its name in front: `loss scale 65536`, `clip coefficient not applicable`."""
-    return f"{label(column)} {words(run, column, position)}"
+    """A cell with its name in front: `loss scale 65536`, `loss (mean of 10 steps) 2.401`, `cosine not applicable`."""
+    steps = mean_of(run, column, position)
+    mean = "" if steps is None else f" (mean of {steps:,} steps)"
+    return f"{label(column)}{mean}{_whose(run, column, position)} {words(run, column, position)}"
+
+
+def group_name(name: str) -> str:
+    """A group by its name: `group encoder`; one without a name of its own is `group 0` as it is recorded."""
+    return shown(name if name.startswith("group ") else f"group {name}")
+
+
+def _whose(run: Run, column: str, position: int) -> str:
+    """Where several ranks train, and a norm is of one of them alone, of which."""
+    scope = SCOPES.get(column)
+    return f" (of rank {run.rank} alone)" if scope and run.text(scope, position) == "local" else ""
 
 
 def reading(run: Run, baselines: Mapping[str, Baseline], column: str, position: int) -> str:

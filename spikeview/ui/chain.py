@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
-from spikeview.format import label
+from spikeview.format import label, shown
 from spikeview.report.transition import FAR, OUTSIDE, WATCHED
 from spikeview.rules.diagnosis import View
 from spikeview.run import Kind
-from spikeview.ui.fonts import fixed_font, scaled
+from spikeview.ui.fonts import advance, fixed_font, metrics, scaled
+from spikeview.ui.group_rates import of_row
 from spikeview.ui.labels import muted
+from spikeview.ui.near import near
 from spikeview.ui.painted import Painted
 from spikeview.ui.session import Session
-from spikeview.ui.values import Cell, cell
+from spikeview.ui.values import Cell, cell, whole_number
 
+LAYERS = "layers"
+MOST_LAYERS = 12
+LEAST_SHARE = 0.005
 LINKS = [
     "batch_id",
     "loss",
     "grad_norm",
     "top_group_share",
+    LAYERS,
     "clip_coef",
     "loss_scale",
     "attempted",
@@ -34,11 +41,13 @@ LINKS = [
     "scheduled",
 ]
 REACH = 7.0
-NAME, VALUE, DOT, BASE, GAP, LINE = 122, 103, 56, 66, 3, 17
+NAME, VALUE, DOT, BASE, GAP, LINE = 126, 99, 56, 66, 3, 17
 
 
 def link(view: View, name: str, position: int) -> Cell:
     """One value of the chain; a group is named with its share, a step that did not run with its reason."""
+    whole, at = view, position
+    view, position = near(view, position)
     run = view.run
     if run.kind(name)[position] == Kind.FINITE:
         value = run.values(name)[position]
@@ -49,7 +58,33 @@ def link(view: View, name: str, position: int) -> Cell:
             return Cell(f"no · {reason}" if reason else "no", "warn")
         if name == "scheduled":
             return Cell(f"{int(value):+d}")
-    return cell(view, name, position)
+    return cell(whole, name, at)
+
+
+def carried(session: Session, position: int) -> Cell:
+    """The parameters that carried the norm of a row, where it was deep, with their shares."""
+    run, layers = session.run, session.rows.layers
+    row = whole_number(run, "row", position)
+    found = [] if layers is None or row is None else layers.carried(row)
+    told = [f"{shown(name)} {100 * share:.0f} %" for name, share in found[:MOST_LAYERS] if share >= LEAST_SHARE]
+    return Cell(", ".join(told)) if told else Cell("not recorded", "muted")
+
+
+def batch(session: Session, position: int) -> Cell:
+    """The batch, with whether it was captured and what came of feeding it again."""
+    found, run = link(session.view, "batch_id", position), session.run
+    row = whole_number(run, "row", position)
+    kept = None if row is None else session.rows.captures.get(row)
+    return found if kept is None else Cell(f"{found.text} · {kept}", found.role)
+
+
+def rates(session: Session, position: int) -> Cell:
+    """The learning rate of every group."""
+    first, others = link(session.view, "lr", position), of_row(session.run, position)
+    return Cell(f"{first.text}, {others}", first.role) if others else first
+
+
+READERS: dict[str, Callable[[Session, int], Cell]] = {LAYERS: carried, "batch_id": batch, "lr": rates}
 
 
 class Chain(QWidget):
@@ -64,7 +99,9 @@ class Chain(QWidget):
         grid.setVerticalSpacing(1)
         grid.setColumnStretch(4, 1)
         self._values = {name: self._value(name) for name in LINKS}
-        self._baselines = {name: (Deviation(session, self), muted("", self)) for name in LINKS if name in WATCHED}
+        self._baselines = {
+            name: (Deviation(label(name), session, self), muted("", self)) for name in LINKS if name in WATCHED
+        }
         for row, name in enumerate(LINKS):
             title = muted(label(name), self)
             title.setWordWrap(False)
@@ -77,45 +114,85 @@ class Chain(QWidget):
             grid.addWidget(dot, LINKS.index(name), 2)
             grid.addWidget(base, LINKS.index(name), 3)
 
-    def _value(self, name: str) -> QLabel:
-        """Of fixed size, or each move of the cursor would have the whole column laid out anew."""
-        value = QLabel(self)
-        value.setTextFormat(Qt.TextFormat.PlainText)
-        value.setFont(fixed_font())
-        value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        value.setAccessibleName(label(name))
+    def _value(self, name: str) -> Value:
         wide = VALUE if name in WATCHED else VALUE + DOT + BASE + 2 * GAP
-        value.setFixedSize(scaled(wide), scaled(LINE))
-        return value
+        return Value(label(name), wide, self._session, self)
 
-    def show_row(self, view: View, position: int) -> None:
+    def show_row(self, position: int) -> None:
         for name, value in self._values.items():
-            found = link(view, name, position)
-            value.setText(value.fontMetrics().elidedText(found.text, Qt.TextElideMode.ElideRight, value.width()))
-            value.setToolTip(found.text)
-            colour = f"color: {self._session.theme[found.role].name()}"
-            if value.styleSheet() != colour:
-                value.setStyleSheet(colour)
-            value.setAccessibleDescription(f"{found.text} {found.away}".strip())
+            reader = READERS.get(name)
+            found = link(self._session.view, name, position) if reader is None else reader(self._session, position)
+            value.show_cell(found)
             if name in self._baselines:
                 dot, base = self._baselines[name]
                 dot.show_deviation(found)
-                base.setText(found.center)
-                base.setToolTip(found.band)
+                if base.text() != found.center:
+                    base.setText(found.center)
+                    base.setToolTip(found.band)
+
+
+class Value(QLabel):
+    """One value, whose text can be selected while the mouse is on it.
+
+    It is of fixed size and draws itself: a label that can be selected from, or that has a colour of its own, is laid
+    out anew as a document with each move of the cursor.
+    """
+
+    def __init__(self, name: str, wide: int, session: Session, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._cell = Cell("")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setFont(fixed_font())
+        self.setAccessibleName(name)
+        self.setFixedSize(scaled(wide), scaled(LINE))
+
+    def show_cell(self, found: Cell) -> None:
+        if found == self._cell:
+            return
+        self._cell = found
+        text = found.text
+        if advance(fixed_font(), text) > self.width():
+            text = metrics(fixed_font()).elidedText(text, Qt.TextElideMode.ElideRight, self.width())
+        self.setText(text)
+        self.setToolTip(found.text)
+        self.setAccessibleDescription(f"{found.text} {found.away}".strip())
+        self.update()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        if not self.hasSelectedText():
+            self.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.hasSelectedText():
+            super().paintEvent(event)
+            return
+        with QPainter(self) as painter:
+            painter.setFont(fixed_font())
+            painter.setPen(self._session.theme[self._cell.role])
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, self.text())
 
 
 class Deviation(Painted):
     """A dot on a scale of MADs around the baseline: grey inside 3, on the bad side amber beyond, red beyond 5."""
 
-    def __init__(self, session: Session, parent: QWidget) -> None:
+    def __init__(self, name: str, session: Session, parent: QWidget) -> None:
         super().__init__(session, parent)
         self._cell = Cell("")
+        self.setAccessibleName(f"{name} beside its baseline")
         self.setFixedSize(QSize(scaled(DOT), scaled(LINE - 1)))
         session.theme_changed.connect(self.update)
 
     def show_deviation(self, found: Cell) -> None:
+        if found == self._cell:
+            return
         self._cell = found
-        self.setToolTip(f"{found.away} from the baseline {found.band}" if found.away else "")
+        told = f"{found.away} from the baseline {found.band}" if found.away else ""
+        self.setToolTip(told)
+        self.setAccessibleDescription(told)
         self.update()
 
     def paint(self, painter: QPainter) -> None:

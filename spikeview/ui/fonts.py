@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
-from PySide6.QtGui import QFont, QFontDatabase, QFontInfo
+from PySide6.QtGui import QFont, QFontDatabase, QFontInfo, QFontMetricsF
 
 SMALLEST = 12
 
@@ -22,7 +22,7 @@ def scaled(length: float) -> int:
 
 
 def interface_font(size: float = 12, bold: bool = False) -> QFont:
-    """The interface font; `size` is for 12-pixel body text and scales with it."""
+    """The interface font, to be used and not changed; `size` is for 12-pixel body text and scales with it."""
     return _font(QFontDatabase.SystemFont.GeneralFont, size, bold)
 
 
@@ -31,8 +31,31 @@ def fixed_font(size: float = 12, bold: bool = False) -> QFont:
     return _font(QFontDatabase.SystemFont.FixedFont, size, bold)
 
 
+@cache
 def _font(kind: QFontDatabase.SystemFont, size: float, bold: bool) -> QFont:
     font = QFontDatabase.systemFont(kind)
     font.setPixelSize(scaled(size))
     font.setBold(bold)
     return font
+
+
+_METRICS: dict[str, QFontMetricsF] = {}
+
+
+def metrics(font: QFont) -> QFontMetricsF:
+    """The font's measures, which Qt takes long to make."""
+    key = font.key()
+    if key not in _METRICS:
+        _METRICS[key] = QFontMetricsF(font)
+    return _METRICS[key]
+
+
+@lru_cache(maxsize=4096)
+def _advance(key: str, text: str) -> float:
+    return _METRICS[key].horizontalAdvance(text)
+
+
+def advance(font: QFont, text: str) -> float:
+    """The width of a text in pixels."""
+    metrics(font)
+    return _advance(font.key(), text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtGui import QFontMetricsF, QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from spikeview.format import printable
@@ -14,7 +14,8 @@ from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, draw
 from spikeview.ui.values import step_label
 
-KEYS = "← → row     ⇧ ten     N P incident     E export     ? keys"
+KEYS = ("? keys", "← → row", "N P incident", "E export", "⇧ ten", "C compare", "F follow")
+APART = "     "
 
 
 class Foot(QFrame):
@@ -25,10 +26,7 @@ class Foot(QFrame):
         self._session = session
         self.setObjectName("foot")
         self.setFixedHeight(scaled(26))
-        self._cursor, self._told, self._legend = QLabel(self), QLabel(KEYS, self), Legend(session, self)
-        self._told.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._told.setAccessibleName("Status")
-        self._told.setTextFormat(Qt.TextFormat.PlainText)
+        self._cursor, self._told, self._legend = QLabel(self), Told(self), Legend(session, self)
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 0, 14, 0)
         row.setSpacing(20)
@@ -36,6 +34,8 @@ class Foot(QFrame):
         row.addWidget(self._told, 1)
         row.addWidget(self._legend)
         session.opened.connect(self._fill)
+        session.grown.connect(self._fill)
+        session.follow.announced.connect(self._tell)
         session.cursor_changed.connect(self._fill)
         session.hover_changed.connect(self._fill)
         session.told.connect(self._tell)
@@ -45,8 +45,7 @@ class Foot(QFrame):
         return self._told.text()
 
     def _tell(self, text: str) -> None:
-        self._told.setText(printable(text))
-        self._told.setToolTip(printable(text))
+        self._told.say(printable(text))
 
     def _fill(self) -> None:
         session = self._session
@@ -58,15 +57,45 @@ class Foot(QFrame):
             self._cursor.setText(f"cursor {'start' if session.cursor < 0 else step_label(session.run, session.cursor)}")
 
 
+class Told(QLabel):
+    """The last message; before the first one the keys, as many as there is room for."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._message = ""
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.setAccessibleName("Status")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+
+    def say(self, message: str) -> None:
+        self._message = message
+        self.setText(message)
+        self.setToolTip(message)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if not self._message:
+            self.setText(self._keys())
+
+    def _keys(self) -> str:
+        for many in range(len(KEYS), 1, -1):
+            text = APART.join([*KEYS[1:many], KEYS[0]])
+            if self.fontMetrics().horizontalAdvance(text) <= self.width():
+                return text
+        return KEYS[0]
+
+
 class Legend(Painted):
     """The shapes of the marks with their names."""
 
     def __init__(self, session: Session, parent: QWidget) -> None:
         super().__init__(session, parent)
         self.setAccessibleName("Legend of marks")
-        self.setAccessibleDescription("diamond NaN, triangle infinite, cross skipped, hollow triangle zero or below")
+        self.setAccessibleDescription(
+            "diamond NaN, triangle up Inf, triangle down -Inf, cross skipped, ring zero, hollow triangle negative"
+        )
         self.setToolTip(
-            "◆ NaN   ▲ infinite   × a step that was skipped   ▽ zero or below on a log axis   ø not recorded"
+            "◆ NaN   ▲ Inf   ▼ −Inf   × a step that was skipped   ○ zero and ▽ negative on a log axis   ø not recorded"
         )
         session.theme_changed.connect(self.update)
 

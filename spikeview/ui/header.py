@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIntValidator
+from PySide6.QtGui import QIntValidator, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -18,13 +18,18 @@ from PySide6.QtWidgets import (
 
 from spikeview.format import shown as named
 from spikeview.ui.fonts import scaled
+from spikeview.ui.ranked import RankedRun
 from spikeview.ui.session import Session
+
+SHORT = 18
+ROOMY = 1240
 
 
 class Header(QFrame):
-    """`export_wanted` and `step_given` are for the window, which knows what comes next."""
+    """`export_wanted`, `compare_wanted` and `step_given` are for the window, which knows what comes next."""
 
     export_wanted = Signal()
+    compare_wanted = Signal()
     step_given = Signal()
 
     def __init__(self, session: Session, parent: QWidget) -> None:
@@ -39,6 +44,9 @@ class Header(QFrame):
         self._optimizers = QComboBox(self)
         self._optimizers.setAccessibleName("Optimizer")
         self._optimizers.activated.connect(session.choose_view)
+        self._ranks = QComboBox(self)
+        self._ranks.setAccessibleName("Rank")
+        self._ranks.activated.connect(self._choose_rank)
         self._stepper = IncidentStepper(session, self)
         self._step = QLineEdit(self)
         self._step.setPlaceholderText("Jump to step  J")
@@ -46,6 +54,13 @@ class Header(QFrame):
         self._step.setValidator(QIntValidator(0, 2_147_483_647, self._step))
         self._step.setFixedWidth(scaled(124))
         self._step.returnPressed.connect(self._jump)
+        self._compare = QPushButton("Compare", self)
+        self._compare.setToolTip("Lay another run behind this one  C")
+        self._compare.clicked.connect(self.compare_wanted)
+        self._follow = QPushButton("Follow", self)
+        self._follow.setToolTip("Show new rows of a live run as they come  F")
+        self._follow.setCheckable(True)
+        self._follow.clicked.connect(session.follow.toggle)
         self._export = QPushButton("Export report", self)
         self._export.setObjectName("primary")
         self._export.setToolTip("Write the report of this incident  E")
@@ -53,24 +68,36 @@ class Header(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 0, 12, 0)
         row.setSpacing(10)
-        for widget in (self._name, self.menus, self._optimizers):
+        for widget in (self._name, self.menus, self._optimizers, self._ranks):
             row.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addStretch(1)
-        for button in (self._stepper, self._step, self._export):
+        for button in (self._stepper, self._step, self._compare, self._follow, self._export):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignVCenter)
-        session.opened.connect(self._fill)
-        session.status_changed.connect(self._enable)
+        for signal in (session.opened, session.grown, session.comparison.changed):
+            signal.connect(self._fill)
+        for signal in (session.status_changed, session.follow.changed):
+            signal.connect(self._enable)
         self._fill()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room, what stands in the menus too makes way for them."""
+        super().resizeEvent(event)
+        self._enable()
+
     def ask_for_step(self) -> None:
+        self._step.show()
         self._step.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._step.selectAll()
+
+    def _choose_rank(self, index: int) -> None:
+        self._session.opener.open_rank(self._ranks.itemData(index))
 
     def _jump(self) -> None:
         if self._step.text():
             self._session.jump(int(self._step.text()))
         self._step.clear()
         self.step_given.emit()
+        self._enable()
 
     def _fill(self) -> None:
         shown = self._session.shown
@@ -80,12 +107,28 @@ class Header(QFrame):
         self._optimizers.clear()
         self._optimizers.addItems([view.optimizer for view in views])
         self._optimizers.setCurrentIndex(self._session.view_index)
+        run = None if shown is None else shown.diagnosis.run
+        self._ranks.setVisible(isinstance(run, RankedRun))
+        self._ranks.clear()
+        if isinstance(run, RankedRun):
+            for rank in run.ranks.runs:
+                self._ranks.addItem(f"rank {rank} of {len(run.ranks)}", rank)
+            self._ranks.setCurrentIndex(self._ranks.findData(run.rank))
+        other = self._session.comparison.other
+        self._compare.setText("Compare" if other is None else f"vs {named(other.diagnosis.run.name, SHORT)}")
         self._enable()
 
     def _enable(self) -> None:
         usable = self._session.shown is not None
-        for widget in (self._stepper, self._step, self._export):
+        roomy = self.width() >= scaled(ROOMY)
+        for widget in (self._stepper, self._export):
             widget.setVisible(usable)
+        for button in (self._compare, self._follow):
+            button.setVisible(usable and roomy)
+        self._step.setVisible(usable and (roomy or self._step.hasFocus()))
+        following = self._session.follow.on
+        self._follow.setChecked(following)
+        self._follow.setText("● Following" if following else "Follow")
 
 
 class IncidentStepper(QFrame):
@@ -109,8 +152,8 @@ class IncidentStepper(QFrame):
         row.setSpacing(0)
         for widget in (self._back, self._text, self._on):
             row.addWidget(widget)
-        session.opened.connect(self._fill)
-        session.incident_changed.connect(self._fill)
+        for signal in (session.opened, session.grown, session.incident_changed):
+            signal.connect(self._fill)
 
     def _previous(self) -> None:
         self._session.step_incident(-1)
@@ -120,6 +163,13 @@ class IncidentStepper(QFrame):
 
     def _fill(self) -> None:
         at, many = self._session.incident, len(self._session.incidents)
-        self._text.setText("No incident" if not many else f"Incident {'–' if at is None else at + 1} of {many}")
+        waiting = self._session.shown is not None and not self._session.shown.diagnosed and not many
+        self._text.setText(
+            "Diagnosing …"
+            if waiting
+            else "No incident"
+            if not many
+            else f"Incident {'–' if at is None else at + 1} of {many}"
+        )
         self._back.setEnabled(at is not None and at > 0)
         self._on.setEnabled(bool(many) and (at is None or at + 1 < many))

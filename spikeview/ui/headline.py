@@ -6,7 +6,8 @@ from spikeview.analysis.incident import Observation
 from spikeview.format import scalar
 from spikeview.report.transition import WATCHED, measured
 from spikeview.rules.diagnosis import Diagnosed, points_back
-from spikeview.ui.fonts import scaled
+from spikeview.ui.fonts import advance, interface_font, scaled
+from spikeview.ui.near import near
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
 from spikeview.ui.values import cell, step_label, told
@@ -35,12 +36,13 @@ def _at(diagnosed: Diagnosed, position: int) -> list[Observation]:
     kept, view = diagnosed.incident.observations, diagnosed.view
     if not kept[-1].position < position <= diagnosed.incident.last:
         return [each for each in kept if each.position == position]
-    cells = {name: measured(view, name, position) for name in WATCHED}
+    block, at = near(view, position)
+    cells = {name: measured(block, name, at) for name in WATCHED}
     return [
         Observation(
             position,
             name,
-            float(view.run.values(name)[position]),
+            float(block.run.values(name)[at]),
             "nonfinite" if found["level"] == "nonfinite" else "outlier",
             found["mads"],
         )
@@ -49,8 +51,11 @@ def _at(diagnosed: Diagnosed, position: int) -> list[Observation]:
     ]
 
 
-def chain_of_three(session: Session) -> str:
-    """`8,219 → θ 8,220 → loss 8,220`, then that loss and how far it is from its baseline."""
+def chain_of_three(session: Session, width: float) -> str:
+    """`8,219 → θ 8,220 → loss 8,220`, then that loss and how far it is from its baseline.
+
+    What does not fit into the width in pixels is written smaller, and then without the distance.
+    """
     run, theme = session.run, session.theme
     before = "start" if session.cursor < 0 else step_label(run, session.cursor)
     if session.observed is None:
@@ -63,7 +68,10 @@ def chain_of_three(session: Session) -> str:
         Span(loss.text, loss.role if loss.role != "text" else "muted"),
         Span(f", {loss.away}" if loss.away else ""),
     ]
-    size = f'<span style="font-size:{scaled(14)}px">'
+    plain = f"{before} → θ{after} → loss {after}   {loss.text}"
+    long = advance(interface_font(14, bold=True), f"{plain}, {loss.away}") > width
+    value = value[:1] if advance(interface_font(12, bold=True), f"{plain}, {loss.away}") > width else value
+    size = f'<span style="font-size:{scaled(12 if long else 14)}px">'
     three = f"{html(head[:1], theme)}<sub>{index}</sub>{html(head[1:], theme)}"
     return f"{size}{three}</span>&nbsp;&nbsp; {html(value, theme)}"
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from spikeview.report.headline import no_incident
+from spikeview.ui.beside import Beside
 from spikeview.ui.chain import Chain
 from spikeview.ui.column import Column
 from spikeview.ui.elided import ElidedLine
@@ -14,6 +15,7 @@ from spikeview.ui.headline import chain_of_three, verdict
 from spikeview.ui.labels import heading, muted
 from spikeview.ui.neighbours import Neighbours
 from spikeview.ui.session import Session
+from spikeview.ui.spans import Span
 from spikeview.ui.triage import Triage
 
 WIDTH = 390
@@ -32,9 +34,10 @@ class Inspector(Column):
         self._title.setFixedSize(scaled(WIDTH) - 34, scaled(22))
         self._heading.setFixedSize(scaled(WIDTH) - 34, scaled(14))
         self._title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._observed = ElidedLine([], session, inside)
+        self._observed = ElidedLine([Span("nothing is open")], session, inside)
         self._chain = Chain(session, inside)
         self._neighbours = Neighbours(session, inside)
+        self._beside = Beside(session, inside)
         self._triage_heading = heading("Triage", inside)
         self._none = muted("", inside)
         self._triage = Triage(session, inside)
@@ -47,15 +50,19 @@ class Inspector(Column):
         column.addLayout(head)
         column.addSpacing(scaled(3))
         column.addWidget(self._chain)
-        for title, parts in ((around, [self._neighbours]), (self._triage_heading, [self._none, self._triage])):
+        for title, parts in (
+            (around, [self._neighbours, self._beside]),
+            (self._triage_heading, [self._none, self._triage]),
+        ):
             column.addSpacing(scaled(4))
-            for part in (title, *parts):
-                column.addWidget(part)
+            column.addWidget(title)
+            for widget in parts:
+                column.addWidget(widget)
         column.addStretch(1)
         session.cursor_changed.connect(self._show_transition)
         session.incident_changed.connect(self._show_triage)
-        session.opened.connect(self._show_all)
-        session.theme_changed.connect(self._show_all)
+        for signal in (session.opened, session.grown, session.theme_changed):
+            signal.connect(self._show_all)
 
     def _show_all(self) -> None:
         if self._session.shown is not None:
@@ -65,9 +72,9 @@ class Inspector(Column):
     def _show_transition(self) -> None:
         session = self._session
         self._heading.setText(self._what().upper())
-        self._title.setText(chain_of_three(session))
+        self._title.setText(chain_of_three(session, self._title.width()))
         self._observed.show_spans(verdict(session))
-        self._chain.show_row(session.view, session.inspected)
+        self._chain.show_row(session.inspected)
         self._neighbours.show_around(session.inspected)
 
     def _what(self) -> str:
@@ -77,8 +84,7 @@ class Inspector(Column):
         if chosen is None or not self._session.at_incident:
             return "Transition"
         if chosen.transition is None:
-            known = "whether it executed was not recorded" if chosen.transition_unknown else "it did not execute"
-            return f"The row before the first bad observation: {known}"
+            return "The row before the first bad observation"
         own = chosen.transition == chosen.incident.first_bad.position
         return "Transition of the first bad update" if own else "Transition before the first bad observation"
 
@@ -99,5 +105,7 @@ class Inspector(Column):
         self._none.setText(
             "Choose an incident on the left, or press N."
             if session.incidents
+            else "Diagnosing …"
+            if not session.shown.diagnosed
             else f"{no_incident(session.shown.diagnosis)}."
         )

@@ -23,7 +23,8 @@ class Notice(QWidget):
         self.open_button = QPushButton("Open a run …", self)
         self.open_button.setObjectName("primary")
         self.back_button = QPushButton("Back", self)
-        self.back_button.clicked.connect(session.dismiss)
+        self.back_button.clicked.connect(self._go_back)
+        self.columns_button = QPushButton("Choose its columns …", self)
         self._title, self._reason, self._advice = QLabel(self), QLabel(self), muted("", self)
         self._title.setObjectName("title")
         self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -37,6 +38,7 @@ class Notice(QWidget):
         buttons.addStretch(1)
         buttons.addWidget(self.back_button)
         buttons.addWidget(self.open_button)
+        buttons.addWidget(self.columns_button)
         buttons.addStretch(1)
         column = QVBoxLayout(self)
         column.setSpacing(12)
@@ -55,20 +57,29 @@ class Notice(QWidget):
         return "\n".join(label.text() for label in (self._title, self._reason, self._advice))
 
     def _fill(self) -> None:
-        session, failure = self._session, self._session.failure
-        waiting = session.opening is not None
+        session, failure = self._session, self._session.opener.failure
+        waiting = session.opener.waiting
         cleared(self._recent)
         if failure is not None:
             self._say(failure.title, failure.reason, failure.advice)
         elif waiting:
-            self._say(f"Opening {session.path}", "Reading and diagnosing …", "")
+            self._say(f"Opening {session.opener.path}", session.opener.progress or "Reading …", "")
         else:
             self._say(
-                "Drop a run directory here", "", "or open a recent one; a run is a directory that holds run.json."
+                "Drop a run directory here",
+                "",
+                "or open a recent one. A run is a directory that holds run.json; a directory of runs "
+                "and logs of other trainers open too.",
             )
             self._offer_recent()
         self.open_button.setVisible(not waiting)
-        self.back_button.setVisible(failure is not None and session.shown is not None)
+        self.columns_button.setVisible(failure is not None and bool(session.opener.unnamed))
+        self.back_button.setText("Cancel" if waiting else "Back")
+        self.back_button.setVisible(waiting or (failure is not None and session.shown is not None))
+
+    def _go_back(self) -> None:
+        if not self._session.opener.cancel():
+            self._session.opener.dismiss()
 
     def _say(self, title: str, reason: str, advice: str) -> None:
         for label, text in ((self._title, title), (self._reason, reason), (self._advice, advice)):
@@ -84,4 +95,4 @@ class Notice(QWidget):
             self._recent.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
 
     def _open_recent(self) -> None:
-        self._session.open(str(self.sender().property("path")))
+        self._session.opener.open(str(self.sender().property("path")))

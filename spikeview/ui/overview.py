@@ -1,37 +1,46 @@
-"""The whole run in a strip: its loss, incidents, resumes, and which part is in sight."""
+"""The whole run in a strip: its loss, its incidents, skips, resumes and checkpoints, and which part is in sight."""
 
 from __future__ import annotations
 
-import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QMouseEvent, QPainter, QPen, QResizeEvent
+from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from spikeview.ui import visible
 from spikeview.ui.fonts import fixed_font, scaled
-from spikeview.ui.painted import Painted
 from spikeview.ui.panels import PANELS
+from spikeview.ui.panels.panel import CurvePanel
+from spikeview.ui.panels.plotted import Curves
 from spikeview.ui.picture import KeptPicture
 from spikeview.ui.plot.curve import columns_of, draw_curve
-from spikeview.ui.plot.rows_widget import GUTTER, MARGIN
-from spikeview.ui.plot.scale import Across, fitted
+from spikeview.ui.plot.marks import marked
+from spikeview.ui.plot.rows_widget import RowsWidget
+from spikeview.ui.plot.scale import fitted
 from spikeview.ui.session import Session
 from spikeview.ui.values import severity_role
 
+EDGE = 4
+SKIPS = 3
 
-class Overview(Painted):
-    """A click or a drag moves what the panels show."""
+
+class Overview(RowsWidget):
+    """A drag zooms to what it spans, one of the part in sight moves it; a click moves it there."""
 
     def __init__(self, session: Session, parent: QWidget) -> None:
         super().__init__(session, parent)
-        self.setFixedHeight(scaled(48))
+        self.setFixedHeight(scaled(52))
         self.setAccessibleName("Overview of the whole run")
+        self.setAccessibleDescription("Bars are incidents, dashes resumes, triangles checkpoints, ticks skipped steps")
+        self.setToolTip("bars: incidents   ┆ resume   ▾ checkpoint   ticks below: skipped steps")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self._picture = KeptPicture()
         session.range_changed.connect(self.update)
-        session.opened.connect(self._redraw)
-        session.theme_changed.connect(self._redraw)
-        session.incident_changed.connect(self._redraw)
+        for signal in (session.opened, session.grown, session.drawn, session.theme_changed, session.incident_changed):
+            signal.connect(self._redraw)
+
+    @property
+    def whole(self) -> tuple[float, float]:
+        return visible.whole(len(self.session.run))
 
     def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
@@ -39,76 +48,87 @@ class Overview(Painted):
         self._picture.draw(painter, self, self.session.theme["window"], self._draw_run)
         first, last = self.session.range
         if not visible.is_whole(first, last, len(self.session.run)):
-            left, right = self._across.pixel(first), self._across.pixel(last)
+            left, right = self.across.pixel(first), self.across.pixel(last)
             shown = QRectF(left, 1, max(4.0, right - left), self.height() - 3)
             painter.fillRect(shown, self.session.theme.tint("accent", 0.16))
             painter.setPen(QPen(self.session.theme["accent"], 1))
             painter.drawRect(shown)
+        self.draw_selection(painter, 1, self.height() - 2)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         self._redraw()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        self._centre_on(event.position())
+    def drag_at(self, point: QPointF, pans: bool) -> str:
+        first, last = (self.across.pixel(each) for each in self.session.range)
+        inside = first - EDGE <= point.x() <= last + EDGE
+        whole = visible.is_whole(*self.session.range, len(self.session.run))
+        return "pan" if pans or (inside and not whole) else "zoom?"
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._centre_on(event.position())
+    def pan(self, moved: float) -> None:
+        first, last = self._range_pressed
+        rows = moved * self.across.rows_per_pixel
+        self.session.show_range(first + rows, last + rows, gesture="pan")
 
-    def _centre_on(self, point: QPointF) -> None:
-        if self.session.shown is None:
-            return
+    def clicked(self, point: QPointF) -> None:
         first, last = self.session.range
-        centre = self._across.position(point.x())
+        centre = self.across.position(point.x())
         self.session.show_range(centre - (last - first) / 2, centre + (last - first) / 2)
-
-    @property
-    def _across(self) -> Across:
-        first, last = visible.whole(len(self.session.run))
-        left = scaled(GUTTER)
-        return Across(first, last, left, max(1.0, self.width() - left - MARGIN))
 
     def _redraw(self) -> None:
         self._picture.forget()
         self.update()
 
     def _draw_run(self, painter: QPainter) -> None:
-        across = self._across
-        painter.fillRect(QRectF(across.left, 0, across.width, self.height()), self.session.theme["panel"])
-        self._draw_curve(painter, across)
-        self._draw_events(painter, across)
-        self._draw_incidents(painter, across)
+        across, theme = self.across, self.session.theme
+        painter.fillRect(QRectF(across.left, 0, across.width, self.height()), theme["panel"])
+        self._draw_curve(painter)
+        for column in marked(self.session.rows.skipped, across).tolist():
+            painter.fillRect(QRectF(across.left + column, self.height() - 1 - SKIPS, 1, SKIPS), theme["warn"])
+        self._draw_resumes(painter)
+        self._draw_checkpoints(painter)
+        self._draw_incidents(painter)
 
-    def _draw_curve(self, painter: QPainter, across: Across) -> None:
-        """The first panel that has something to show."""
-        assert self.session.shown is not None
-        plots = self.session.shown.plots[self.session.view_index]
-        for panel in PANELS:
-            plotted = plots[panel.id]
-            if plotted is None:
-                continue
-            pyramid = plotted.curves[0]
-            columns = columns_of(pyramid, across)
-            up = fitted(float(columns.low.min()), float(columns.high.max()), 0.0, plotted.log, 6, self.height() - 6)
-            draw_curve(painter, pyramid, columns, across, up, QPen(self.session.theme[panel.curves[0].role], 1))
-            return
+    def _draw_curve(self, painter: QPainter) -> None:
+        """The first panel that has curves to show."""
+        for panel_id in self.session.series.wanted:
+            plotted, panel = self.session.series.of(panel_id), next(each for each in PANELS if each.id == panel_id)
+            if isinstance(plotted, Curves) and isinstance(panel, CurvePanel):
+                pyramid = plotted.curves[0]
+                columns = columns_of(pyramid, self.across)
+                low, high = float(columns.low.min()), float(columns.high.max())
+                up = fitted(low, high, 0.0, plotted.log, 6, self.height() - 6 - SKIPS)
+                pen = QPen(self.session.theme[panel.curves[0].role], 1)
+                draw_curve(painter, pyramid, columns, self.across, up, pen)
+                return
 
-    def _draw_events(self, painter: QPainter, across: Across) -> None:
-        segments = self.session.run.values("segment")
+    def _draw_resumes(self, painter: QPainter) -> None:
         pen = QPen(self.session.theme["muted"], 1)
         pen.setDashPattern([2, 2])
         painter.setFont(fixed_font(11))
         painter.setPen(pen)
-        for position in (np.flatnonzero(np.diff(segments)) + 1).tolist():
-            x = round(across.pixel(position)) + 0.5
+        free = -1.0
+        for position in self.session.rows.resumes.tolist():
+            x = round(self.across.pixel(position)) + 0.5
             painter.drawLine(QLineF(x, 0, x, self.height()))
-            painter.drawText(QRectF(x + 4, 1, 80, 14), Qt.AlignmentFlag.AlignLeft, "resume")
+            if x > free:
+                painter.drawText(QRectF(x + 4, 1, 80, 14), Qt.AlignmentFlag.AlignLeft, "resume")
+                free = x + scaled(56)
 
-    def _draw_incidents(self, painter: QPainter, across: Across) -> None:
+    def _draw_checkpoints(self, painter: QPainter) -> None:
+        """A small triangle at the top for each, as many as can be told apart."""
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self.session.theme["good"])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        for column in marked(self.session.rows.checkpoints, self.across).tolist():
+            x = self.across.left + column + 0.5
+            painter.drawPolygon([QPointF(x - 3.5, 0), QPointF(x + 3.5, 0), QPointF(x, 5)])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+    def _draw_incidents(self, painter: QPainter) -> None:
         for index, diagnosed in enumerate(self.session.incidents):
             if diagnosed.view.optimizer != self.session.view.optimizer:
                 continue
             width = 3 if index == self.session.incident else 2
-            x = across.pixel(diagnosed.incident.first_bad.position)
-            painter.fillRect(
-                QRectF(x - width / 2, 0, width, self.height()), self.session.theme[severity_role(diagnosed)]
-            )
+            x = self.across.pixel(diagnosed.incident.first_bad.position)
+            colour = self.session.theme[severity_role(diagnosed)]
+            painter.fillRect(QRectF(x - width / 2, 0, width, self.height()), colour)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from pathlib import Path
-
+import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from spikeview.report.export import write_report
+from spikeview.importers.errors import RunError
 from spikeview.rules.diagnosis import Diagnosed, View
 from spikeview.run import Run
 from spikeview.ui import visible
-from spikeview.ui.failure import Failure, explain
-from spikeview.ui.opening import Opened, prepare
-from spikeview.ui.task import Task
+from spikeview.ui.elsewhere import Elsewhere
+from spikeview.ui.exporting import Exporting
+from spikeview.ui.follow import Follow
+from spikeview.ui.history import History
+from spikeview.ui.near import block_of
+from spikeview.ui.opened import Opened, Rows
+from spikeview.ui.opener import Opener
+from spikeview.ui.plot.bands import Bands, bands_of
+from spikeview.ui.reference import Comparison
+from spikeview.ui.same import same_incident
+from spikeview.ui.series import Series
+from spikeview.ui.task import Work
 from spikeview.ui.theme import Theme
 from spikeview.ui.values import severity_role, step_label
-
-log = logging.getLogger(__name__)
 
 
 class Session(QObject):
@@ -26,9 +30,14 @@ class Session(QObject):
 
     `cursor` is the position of the transition being inspected, -1 before the first; `observed` is the row whose
     loss it led to, None after the last. `incident` indexes the diagnosis' incidents.
+
+    `opened` tells of another run or view, `grown` of more rows or another diagnosis of the same, `drawn` of series
+    that are ready or were dropped.
     """
 
     opened = Signal()
+    grown = Signal()
+    drawn = Signal()
     status_changed = Signal()
     cursor_changed = Signal()
     hover_changed = Signal()
@@ -36,7 +45,6 @@ class Session(QObject):
     incident_changed = Signal()
     theme_changed = Signal()
     told = Signal(str)
-    exported = Signal(str)
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -48,10 +56,11 @@ class Session(QObject):
         self.hovered: int | None = None
         self.range = (0.0, 1.0)
         self.incident: int | None = None
-        self.failure: Failure | None = None
-        self.opening: Task | None = None
-        self.exporting: Task | None = None
-        self.path: str | None = None
+        self._bands: tuple[tuple[Diagnosed, ...], str, Bands] | None = None
+        self.history = History()
+        self.work = Work(self)
+        self.series, self.opener, self.exporting = Series(self), Opener(self), Exporting(self)
+        self.follow, self.comparison, self.elsewhere = Follow(self), Comparison(self), Elsewhere(self)
 
     # what is shown
 
@@ -66,8 +75,21 @@ class Session(QObject):
         return self.view.run
 
     @property
+    def rows(self) -> Rows:
+        assert self.shown is not None
+        return self.shown.rows[self.view_index]
+
+    @property
     def incidents(self) -> tuple[Diagnosed, ...]:
         return () if self.shown is None else self.shown.diagnosis.incidents
+
+    @property
+    def bands(self) -> Bands:
+        """The incidents of the shown view, as they are drawn; made once for each diagnosis."""
+        incidents, optimizer = self.incidents, self.view.optimizer
+        if self._bands is None or self._bands[0] is not incidents or self._bands[1] != optimizer:
+            self._bands = (incidents, optimizer, bands_of(incidents, optimizer))
+        return self._bands[2]
 
     @property
     def selected(self) -> Diagnosed | None:
@@ -89,31 +111,40 @@ class Session(QObject):
         chosen = self.selected
         return chosen is not None and (self.cursor, self.observed) == self._inspection(chosen)
 
-    # opening
-
-    def open(self, path: str) -> None:
-        """Read and diagnose a run in a worker; a later call overtakes an earlier one."""
-        self.path, self.failure = path, None
-        self.opening = self._start(lambda: prepare(path), self._on_opened, self._on_open_failed)
-        self.status_changed.emit()
+    # which run
 
     def show(self, shown: Opened) -> None:
         """Take a run that is ready, and go to its first incident."""
-        self.shown, self.failure, self.opening = shown, None, None
+        self.shown = shown
         self.incident = self.hovered = None
         self.view_index = self._index_of(shown.diagnosis.incidents[0].view) if shown.diagnosis.incidents else 0
         self.cursor, self.observed = len(self.run) - 1, None
         self.range = visible.whole(len(self.run))
+        self.history.clear()
+        self.history.visit(self.range, "")
+        if self.incidents:
+            self._go_to(0)
         self.opened.emit()
         self.status_changed.emit()
-        if self.incidents:
-            self.select(0)
 
-    def dismiss(self) -> None:
-        """Back from a failure to the run that was shown before."""
-        if self.failure is not None and self.shown is not None:
-            self.failure = None
-            self.status_changed.emit()
+    def update(self, shown: Opened) -> None:
+        """The same run with more rows, or with its diagnosis: everything stays where the user is.
+
+        Where the end was in sight the new rows are; where nothing was touched yet, the first incident is gone to.
+        """
+        before, rows, last = self.shown, len(self.run), len(self.run) - 1
+        untouched = not self.incidents and self.cursor == last and self.range == visible.whole(rows)
+        at_end, chosen = self.cursor == last, self.selected
+        self.shown = shown
+        self.incident = None if chosen is None else same_incident(chosen, self.incidents)
+        more = len(self.run) - rows
+        self.cursor += more if at_end else 0
+        self.observed = visible.following(self.cursor, len(self.run))
+        first_diagnosis = before is not None and not before.diagnosed and shown.diagnosed
+        self.range = visible.grown(self.range, rows, len(self.run))
+        self.grown.emit()
+        if first_diagnosis and untouched and self.incidents:
+            self.select(0)
 
     def choose_view(self, index: int) -> None:
         """Show another optimizer of the run."""
@@ -144,63 +175,71 @@ class Session(QObject):
         """Inspect the transition at a step, or the nearest one there is."""
         if self.shown is None:
             return
-        position, exact = visible.nearest_step(self.run, step)
+        position, exact = visible.nearest_step(self.rows.steps, step)
         self._inspect(position)
         if not exact:
             self.told.emit(f"No step {step:,} in this run; the nearest is {step_label(self.run, position)}.")
+
+    def inspect_numbered(self, number: int) -> None:
+        """Inspect the transition of the row with a number."""
+        found = np.flatnonzero(self.run.values("row") == number) if "row" in self.run else np.array([number])
+        if len(found):
+            self._inspect(int(found[0]))
 
     def hover(self, position: int | None) -> None:
         if position != self.hovered:
             self.hovered = position
             self.hover_changed.emit()
 
-    def show_range(self, first: float, last: float) -> None:
-        """Show the rows from first to last, as near to it as the run allows."""
+    def show_range(self, first: float, last: float, gesture: str = "") -> None:
+        """Show the rows from first to last, as near to it as the run allows; `gesture` joins what is one step back."""
         if self.shown is None:
             return
         allowed = visible.within(first, last, len(self.run))
         if allowed != self.range:
             self.range = allowed
+            self.history.visit(allowed, gesture)
             self.range_changed.emit()
 
     def show_all(self) -> None:
         if self.shown is not None:
             self.show_range(*visible.whole(len(self.run)))
 
+    def go_back(self, by: int) -> None:
+        """To the range that was in sight before (-1), or forward to the one after (1)."""
+        found = self.history.go(by)
+        if found is None:
+            self.told.emit("No earlier zoom." if by < 0 else "No later zoom.")
+        elif self.shown is not None:
+            self.range = visible.within(*found, len(self.run))
+            self.range_changed.emit()
+
     # incidents
 
     def select(self, index: int) -> None:
         """Go to an incident: the transition before its first bad observation."""
         chosen = self.incidents[index]
+        if not self._can_show(chosen.view, self._inspection(chosen)[0]):
+            return
         if self._index_of(chosen.view) != self.view_index:
             self.choose_view(self._index_of(chosen.view))
-        self.incident = index
-        self.cursor, self.observed = self._inspection(chosen)
-        self.show_range(*visible.around(chosen.incident, len(self.run)))
+        before = self.range
+        self._go_to(index)
+        if self.range != before:
+            self.range_changed.emit()
         self.incident_changed.emit()
         self.cursor_changed.emit()
 
     def step_incident(self, by: int) -> None:
         """The next (1) or previous (-1) incident; at the ends back to that one, from wherever the cursor has gone."""
         if not self.incidents:
-            self.told.emit("No incident in this run.")
+            waiting = self.shown is not None and not self.shown.diagnosed
+            self.told.emit("Still diagnosing." if waiting else "No incident in this run.")
             return
         index = 0 if self.incident is None else self.incident + by
         self.select(min(max(index, 0), len(self.incidents) - 1))
         if not 0 <= index < len(self.incidents):
             self.told.emit("This is the last incident." if by > 0 else "This is the first incident.")
-
-    def export(self, destination: Path) -> None:
-        """Write the report of the selected incident in a worker."""
-        if self.shown is None:
-            return
-        diagnosis, incident = self.shown.diagnosis, self.incident
-        self.told.emit(f"Writing {destination.name} …")
-        self.exporting = self._start(
-            lambda: write_report(diagnosis, None if incident is None else incident + 1, destination),
-            self._on_exported,
-            self._on_export_failed,
-        )
 
     def use_theme(self, theme: Theme) -> None:
         if theme != self.theme:
@@ -208,49 +247,43 @@ class Session(QObject):
             self.theme_changed.emit()
 
     def close(self) -> None:
-        """Wait for the workers, so that no thread outlives the window."""
-        for task in self.findChildren(Task):
-            task.wait()
+        """Leave nothing running."""
+        self.follow.stop()
+        self.work.close()
 
-    def _start(self, work: Callable[[], object], done: Callable[..., None], failed: Callable[..., None]) -> Task:
-        task = Task(work, self)
-        task.succeeded.connect(done)
-        task.failed.connect(failed)
-        task.finished.connect(task.deleteLater)
-        task.start()
-        return task
-
-    def _on_opened(self, shown: Opened) -> None:
-        if self.sender() is self.opening:
-            self.show(shown)
-
-    def _on_open_failed(self, error: Exception) -> None:
-        if self.sender() is self.opening:
-            self.opening, self.failure = None, explain(self.path or "", error)
-            self.status_changed.emit()
-
-    def _on_exported(self, written: Path) -> None:
-        self.exporting = None
-        self.told.emit(f"Report written: {written}")
-        self.exported.emit(str(written))
-
-    def _on_export_failed(self, error: Exception) -> None:
-        self.exporting = None
-        log.error("the report was not written", exc_info=error)
-        self.told.emit(f"The report was not written: {error}")
+    def _go_to(self, index: int) -> None:
+        self.incident = index
+        chosen = self.incidents[index]
+        self.cursor, self.observed = self._inspection(chosen)
+        wanted = visible.within(*visible.around(chosen.incident, len(self.run)), len(self.run))
+        if wanted != self.range:
+            self.range = wanted
+            self.history.visit(wanted, "")
 
     def _inspection(self, chosen: Diagnosed) -> tuple[int, int | None]:
         """Cursor and observed row for an incident; an update observation shows in the next loss."""
         first = chosen.incident.first_bad.position
         if chosen.transition is None:
             return first - 1, first
-        following = visible.following(chosen.transition, len(chosen.view.run))
+        following = visible.following(chosen.transition, len(self.run))
         return chosen.transition, first if first > chosen.transition else following
 
+    def _can_show(self, view: View, cursor: int) -> bool:
+        """Whether the row can be read; where it is gone from the disk that is told, and everything stays."""
+        try:
+            block_of(view, max(cursor, 0))
+        except RunError as error:
+            self.told.emit(f"Not shown: {error}")
+            return False
+        return True
+
     def _inspect(self, cursor: int) -> None:
-        self.cursor = min(max(cursor, -1), len(self.run) - 1)
+        cursor = min(max(cursor, -1), len(self.run) - 1)
+        if not self._can_show(self.view, cursor):
+            return
+        self.cursor = cursor
         self.observed = visible.following(self.cursor, len(self.run))
-        self.show_range(*visible.containing(self.range, self.inspected, len(self.run)))
+        self.show_range(*visible.containing(self.range, self.inspected, len(self.run)), gesture="cursor")
         self.cursor_changed.emit()
 
     def _index_of(self, view: View) -> int:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QPainter
+from PySide6.QtGui import QFont, QFontDatabase, QPainter
 
 from spikeview.format import printable
-from spikeview.ui.fonts import fixed_font, interface_font
+from spikeview.ui.fonts import advance, fixed_font, interface_font, metrics
 from spikeview.ui.theme import Theme
 
 
@@ -31,24 +32,31 @@ def draw(
     painter: QPainter, area: QRectF, spans: Sequence[Span], theme: Theme, right: bool = False, size: float = 12
 ) -> None:
     """One line of spans in the area, from its left or towards its right; the last span that does not fit is elided."""
-    spans = [replace(span, text=printable(span.text)) for span in spans]
-    widths = [QFontMetricsF(span.font(size)).horizontalAdvance(span.text) for span in spans]
-    x = max(area.left(), area.right() - sum(widths)) if right else area.left()
-    baseline = area.center().y() + QFontMetricsF(interface_font(size)).capHeight() / 2
-    for span, width in zip(spans, widths, strict=True):
+    typeset = [(span, *_typeset(span, size)) for span in spans if span.text]
+    x = max(area.left(), area.right() - sum(width for *_, width in typeset)) if right else area.left()
+    baseline = area.center().y() + metrics(interface_font(size)).capHeight() / 2
+    for span, text, font, width in typeset:
         room = area.right() - x
         if room <= 0:
             return
-        font = span.font(size)
-        text = (
-            span.text
-            if width <= room + 0.5
-            else QFontMetricsF(font).elidedText(span.text, Qt.TextElideMode.ElideRight, room)
-        )
+        if width > room + 0.5:
+            text = metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, room)
         painter.setFont(font)
         painter.setPen(theme[span.role])
         painter.drawText(QPointF(x, baseline), text)
         x += width
+
+
+def width(spans: Sequence[Span], size: float = 12) -> float:
+    """How wide a line of spans is, in pixels."""
+    return sum(_typeset(span, size)[2] for span in spans)
+
+
+@lru_cache(maxsize=1024)
+def _typeset(span: Span, size: float) -> tuple[str, QFont, float]:
+    """What is drawn of a span, in which font, and how wide it is."""
+    text, font = printable(span.text), span.font(size)
+    return text, font, advance(font, text)
 
 
 def html(spans: Sequence[Span], theme: Theme) -> str:

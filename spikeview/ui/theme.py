@@ -25,6 +25,8 @@ COLOURS: dict[str, tuple[str, str]] = {
     "executed": ("#3fbf93", "#0a8a63"),
     "scheduled": ("#e487b5", "#b84a85"),
     "cosine": ("#e8d44d", "#8c7a00"),
+    "ratio": ("#5fd0c5", "#0f7f8a"),
+    "scaler": ("#b0a7f5", "#5a4fcf"),
     "bad": ("#ff6a5a", "#d0392b"),
     "warn": ("#f2c14e", "#a87400"),
     "good": ("#3fbf93", "#0a8a63"),
@@ -115,6 +117,7 @@ QMenu::item:disabled {{ color: {muted}; background: transparent; }}
 QMenu::separator {{ height: 1px; background: {line}; margin: 4px 6px; }}
 QPushButton, QToolButton, QComboBox {{ background: {raised}; border: 1px solid {line}; border-radius: 6px; }}
 QPushButton, QToolButton, QComboBox {{ padding: 5px 11px; }}
+QComboBox::drop-down {{ border: none; width: 20px; }}
 QPushButton:hover, QToolButton:hover {{ border-color: {muted}; }}
 QPushButton:focus, QToolButton:focus, QLineEdit:focus {{ border-color: {accent}; }}
 QPushButton:disabled, QToolButton:disabled {{ color: {muted}; }}
@@ -123,11 +126,17 @@ QPushButton#primary:disabled {{ background: {raised}; border-color: {line}; colo
 QFrame#stepper {{ background: {raised}; border: 1px solid {line}; border-radius: 6px; }}
 QFrame#stepper QToolButton {{ background: transparent; border: none; padding: 4px 8px; }}
 QFrame#stepper QToolButton:focus {{ color: {accent}; }}
+QPushButton#line {{ background: transparent; border: 1px solid transparent; padding: 1px 0px; text-align: left; }}
+QPushButton#line {{ color: {muted}; }}
+QPushButton#line:focus, QPushButton#line:hover {{ border-color: {line}; color: {text}; }}
 QLineEdit {{ background: {raised}; border: 1px solid {line}; border-radius: 6px; padding: 4px 9px; }}
 QListView {{ background: transparent; border: none; outline: none; }}
 QTableView {{ background: transparent; border: none; outline: none; gridline-color: transparent; }}
+QTableWidget::item {{ padding: 0px 16px 0px 2px; }}
 QHeaderView, QHeaderView::section {{ background: transparent; border: none; color: {muted}; }}
 QHeaderView::section {{ padding: 0px 0px 0px 2px; font-size: {small}px; }}
+QProgressBar {{ background: {line}; border: none; border-radius: 3px; }}
+QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
 QSplitter::handle {{ background: transparent; }}
 QScrollBar:vertical {{ background: transparent; width: 8px; margin: 0px; }}
 QScrollBar::handle:vertical {{ background: {line}; border-radius: 4px; min-height: 24px; }}

@@ -11,9 +11,10 @@ from spikeview.format import label
 from spikeview.rules.finding import Finding, Verdict
 from spikeview.ui.elided import ElidedLine
 from spikeview.ui.fonts import scaled
-from spikeview.ui.labels import cleared, placed
+from spikeview.ui.labels import cleared, muted, placed
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
+from spikeview.ui.theme import Theme
 
 SIGNS = {
     Verdict.MATCHED: Span("●", "bad"),
@@ -24,12 +25,16 @@ TITLE, BODY, SMALL = 13, 12, 11
 
 
 class Triage(QWidget):
-    """Findings in the order they come in, of relevance: matched ones with where to look, ruled-out ones in one line."""
+    """Findings in the order they come in, of relevance.
+
+    Matched ones say where to look, and below what to try that could prove them wrong; ruled-out ones take one line.
+    """
 
     def __init__(self, session: Session, parent: QWidget) -> None:
         super().__init__(parent)
         self._session = session
         self.setAccessibleName("Triage table")
+        self._told: tuple[Theme, tuple[Finding, ...]] = (session.theme, ())
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(8)
@@ -37,13 +42,30 @@ class Triage(QWidget):
         self._grid.setColumnStretch(1, 1)
 
     def show_findings(self, findings: Sequence[Finding]) -> None:
+        """Those that are shown already stay as they are."""
+        told = (self._session.theme, tuple(findings))
+        if told == self._told:
+            return
+        self._told = told
         cleared(self._grid)
-        for row, finding in enumerate(findings):
+        for at, finding in enumerate(findings):
+            row = 2 * at
             sign = QLabel(html([SIGNS[finding.verdict]], self._session.theme), self)
             sign.setAccessibleName(finding.verdict.replace("_", " "))
             text = self._line(finding) if finding.verdict == Verdict.RULED_OUT else self._paragraph(finding)
             text.setToolTip(f"{finding.observation}: {_why(finding)}")
             placed(self._grid, row, sign, text)
+            if finding.verdict == Verdict.MATCHED and finding.next:
+                self._place_next(row + 1, finding.next)
+
+    def _place_next(self, row: int, step: str) -> None:
+        """What to try, in a line of its own: it may be scrolled to."""
+        text = muted("", self)
+        text.setText(self._sized(BODY, Span("next: ", "accent")) + self._sized(BODY, Span(step)))
+        text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        text.setAccessibleName("Next step")
+        self._grid.addWidget(text, row, 1)
+        text.show()
 
     def _line(self, finding: Finding) -> QWidget:
         spans = [Span(finding.observation), Span(f" · {finding.evidence}" if finding.evidence else "")]
@@ -61,7 +83,7 @@ class Triage(QWidget):
             self._sized(BODY, Span(finding.evidence, "text")),
             self._sized(BODY, Span(f"look at: {finding.look}")),
         ]
-        return "<br>".join(lines) + f'<div style="font-size:{scaled(3)}px">&nbsp;</div>'
+        return "<br>".join(lines)
 
     def _untold(self, finding: Finding) -> str:
         why = _why(finding)

@@ -11,6 +11,7 @@ from spikeview.report.transition import measured
 from spikeview.rules.diagnosis import Diagnosed, View
 from spikeview.rules.wording import band
 from spikeview.run import Kind, Run
+from spikeview.ui.near import block_of
 
 NARROW = 3
 ROLES = {"nonfinite": "bad", "far": "bad", "outside": "warn"}
@@ -38,6 +39,15 @@ def cell(view: View, column: str, position: int, narrow: bool = False) -> Cell:
 
     A narrow one is for columns of numbers: fewer digits, and a sign instead of words where there is no value.
     """
+    block = block_of(view, position)
+    key = (column, position, narrow)
+    if key not in block.made:
+        block.made[key] = _cell(block.view, column, position - block.first, narrow)
+    made: Cell = block.made[key]
+    return made
+
+
+def _cell(view: View, column: str, position: int, narrow: bool) -> Cell:
     found = measured(view, column, position, NARROW if narrow else DIGITS)
     kind = Kind(int(view.run.kind(column)[position]))
     absent = kind in (Kind.NOT_APPLICABLE, Kind.NOT_RECORDED)
@@ -55,9 +65,11 @@ def told(observation: Observation) -> tuple[str, str]:
     """What was observed and how, in two short parts: `pre-clip norm` `Inf`, `cosine` `-5.8 MADs`, `step skipped`."""
     if observation.reason in _SAID:
         return _SAID[observation.reason], ""
+    if observation.reason == "drift":
+        return label(observation.signal), "rises slowly"
     if observation.deviation is not None:
         return label(observation.signal), f"{mads(observation.deviation)} MADs"
-    if math.isfinite(observation.value):
+    if observation.reason == "nonfinite" and math.isfinite(observation.value):
         return "gradients", "non-finite"
     return label(observation.signal), number(observation.value)
 
@@ -72,7 +84,13 @@ def severity_role(diagnosed: Diagnosed) -> str:
 
 def step_label(run: Run, position: int) -> str:
     """`8,219`, with the place within the step where it is not the first; the row where no step was recorded."""
-    name = "step" if run.recorded("step")[position] else "row"
-    text = f"{int(run.values(name)[position]):,}" if name in run else f"{position:,}"
-    micro = int(run.values("micro_step")[position]) if run.recorded("micro_step")[position] else 0
-    return f"{text}.{micro}" if micro else text
+    step, row = whole_number(run, "step", position), whole_number(run, "row", position)
+    number = next((each for each in (step, row) if each is not None), position)
+    micro = whole_number(run, "micro_step", position)
+    return f"{number:,}.{micro}" if micro else f"{number:,}"
+
+
+def whole_number(run: Run, name: str, position: int) -> int | None:
+    """One whole number of a column, None where there is none."""
+    value = run.table.slice(position, 1)[name][0].as_py() if name in run else None
+    return None if value is None else int(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spikeview.analysis.incident import Incident
-from spikeview.run import Run
+from spikeview.ui.plot.scale import Steps
 
 Range = tuple[float, float]
 LEAST = 5.0
@@ -56,17 +56,31 @@ def zoomed(current: Range, centre: float, factor: float) -> Range:
     return centre - (centre - first) * factor, centre + (last - centre) * factor
 
 
+def grown(current: Range, rows: int, now: int) -> Range:
+    """The range of a run that has more rows now: with its end, where the end was in sight, else as it was."""
+    first, last = current
+    if is_whole(first, last, rows):
+        return whole(now)
+    more = float(now - rows) if last >= rows - 1 else 0.0
+    return within(first + more, last + more, now)
+
+
 def following(position: int, rows: int) -> int | None:
     """The next position, None after the last."""
     return position + 1 if position + 1 < rows else None
 
 
-def nearest_step(run: Run, step: int) -> tuple[int, bool]:
+def nearest_step(steps: Steps, step: int) -> tuple[int, bool]:
     """The last position at the step nearest to one, and whether it is that step.
 
     After a resume a step may come twice.
     """
-    name = "step" if run.recorded("step").any() else "row"
-    distance = np.abs(run.values(name).astype(np.int64) - step)
-    position = len(distance) - 1 - int(np.argmin(distance[::-1]))
-    return position, bool(distance[position] == 0)
+    values = steps.values
+    if steps.rising:
+        beyond = int(np.searchsorted(values, step, side="right"))
+        after = int(np.searchsorted(values, values[min(beyond, len(values) - 1)], side="right")) - 1
+        position = min((max(beyond - 1, 0), after), key=lambda each: (abs(int(values[each]) - step), -each))
+    else:
+        distance = np.abs(values - step)
+        position = len(distance) - 1 - int(np.argmin(distance[::-1]))
+    return position, bool(values[position] == step)

@@ -16,7 +16,7 @@ from tests.analysis.series import healthy, run_of
 
 
 def found(run: Run) -> tuple[Incident, ...]:
-    return incidents(run, observe(run)[1])
+    return incidents(run, observe(run).observed)
 
 
 def test_a_jump_that_stays_under_the_losses_of_long_ago_is_found() -> None:
@@ -65,7 +65,7 @@ def test_bad_rows_stay_out_of_the_baseline_however_many() -> None:
     run = run_of(columns)
     [incident] = found(run)
     assert (incident.first_bad.position, incident.last, incident.persistence) == (300, 499, "persistent")
-    center = observe(run)[0]["loss"].center
+    center = observe(run).baselines["loss"].center
     assert np.all(center[300:500] == center[300])
     assert center[505] < 1.0
 
@@ -148,7 +148,7 @@ def test_micro_steps_before_an_update_feed_the_baseline_and_skipped_rows_do_not(
                 columns[name][row] = None
     run = run_of(columns)
     assert found(run) == ()
-    assert np.isfinite(observe(run)[0]["loss"].center[10])
+    assert np.isfinite(observe(run).baselines["loss"].center[10])
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])

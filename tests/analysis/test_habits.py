@@ -31,7 +31,7 @@ HEAVY: dict[str, tuple[Callable[[Generator], Floats], int]] = {
 
 def onsets(loss: Floats) -> list[int]:
     run = run_of({**healthy(len(loss)), "loss": list(loss)})
-    return [incident.first_bad.position for incident in incidents(run, observe(run)[1])]
+    return [incident.first_bad.position for incident in incidents(run, observe(run).observed)]
 
 
 @pytest.mark.parametrize("name", HEAVY)
@@ -48,7 +48,7 @@ def test_three_spikes_are_news_and_a_fourth_like_them_is_not_unless_it_goes_fart
     loss[400] = 200.0
     assert onsets(loss) == [200, 250, 300, 400]
     run = run_of({**healthy(600), "loss": list(loss)})
-    assert np.flatnonzero(observe(run)[0]["loss"].habitual).tolist() == [350]
+    assert np.flatnonzero(observe(run).baselines["loss"].habitual).tolist() == [350]
 
 
 def test_a_loss_that_stays_up_is_no_habit_however_long() -> None:
@@ -64,3 +64,14 @@ def test_values_as_large_as_a_float_can_hold_are_judged_without_a_warning() -> N
     loss = -np.ones(300)
     loss[200] = 1.7e308
     assert onsets(loss) == [200]
+
+
+def test_a_loss_that_is_held_up_and_leaves_its_band_again_and_again_is_one_incident() -> None:
+    loss = 2 * np.exp(0.05 * np.random.default_rng(0).standard_normal(400))
+    loss[200] = 20.0
+    loss[201:300] *= 1.27  # past the band, and not past the threshold
+    loss[215:300:15] = 3.0
+    assert onsets(loss) == [200]
+    loss[201:300] /= 1.27
+    loss[215:300:15] = 3.0
+    assert len(onsets(loss)) > 1, "back in its band in between"

@@ -16,7 +16,9 @@ from spikeview.cli import main
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "sample_runs"
-DRIFT, HEALTHY, FP16 = (str(SAMPLES / name) for name in ("amp_clock_drift", "healthy", "fp16_overflow"))
+DRIFT, HEALTHY, FP16, EXPLOSION, CLIPPED = (
+    str(SAMPLES / name) for name in ("amp_clock_drift", "healthy", "fp16_overflow", "bf16_explosion", "bf16_clipped")
+)
 RECORDED = sorted(path.parent.name for path in SAMPLES.glob("*/record.py"))
 
 Captured = pytest.CaptureFixture[str]
@@ -99,7 +101,7 @@ def test_json_has_the_promised_keys_and_no_bare_infinity(capsys: Captured) -> No
 def test_several_runs_are_one_object_and_the_worst_status_counts(capsys: Captured) -> None:
     assert main(["triage", HEALTHY, DRIFT, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["runs"]
+    assert list(told) == ["runs", "between"]
     alone = []
     for run in (HEALTHY, DRIFT):
         main(["triage", run, "--json"])
@@ -112,6 +114,82 @@ def test_several_runs_stand_apart_by_a_blank_line(capsys: Captured, tmp_path: Pa
     out = capsys.readouterr().out
     assert out.startswith("healthy  600 rows")
     assert "\n\namp_clock_drift  6 rows" in out
+
+
+@pytest.mark.parametrize(("severity", "drift", "explosion"), [("warning", 1, 1), ("critical", 0, 1), ("never", 0, 0)])
+def test_the_severity_that_fails_is_chosen(severity: str, drift: int, explosion: int, capsys: Captured) -> None:
+    assert main(["triage", DRIFT, "--fail-on", severity]) == drift
+    assert main(["triage", EXPLOSION, "--fail-on", severity]) == explosion
+    assert "1 incident" in capsys.readouterr().out, "what is found is told all the same"
+
+
+def test_a_directory_of_runs_is_each_run_in_it(capsys: Captured, tmp_path: Path) -> None:
+    shutil.copytree(DRIFT, tmp_path / "b" / "drift")
+    shutil.copytree(HEALTHY, tmp_path / "a")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("nothing of a run")
+    assert main(["triage", str(tmp_path), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [each["run"] for each in told["runs"]] == [str(tmp_path / "a"), str(tmp_path / "b" / "drift")]
+    assert main(["triage", str(tmp_path / "empty")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_what_spikes_in_both_runs_and_what_in_one_alone(capsys: Captured) -> None:
+    assert main(["triage", EXPLOSION, CLIPPED, DRIFT, "--json"]) == 1
+    between = json.loads(capsys.readouterr().out)["between"]
+    [shared] = between["shared"]
+    assert (shared["by"], [each["run"] for each in shared["onsets"]]) == ("batch", [EXPLOSION, CLIPPED])
+    assert shared["look"].endswith("suspect the data")
+    [alone] = between["alone"]
+    assert (alone["run"], alone["step"], alone["ordinary_in"]) == (DRIFT, 2, [EXPLOSION, CLIPPED])
+    main(["triage", EXPLOSION, DRIFT])
+    out = capsys.readouterr().out
+    assert "\n\nBetween the runs\n  - step 2, batch 2, in " in out
+    assert "only; no other has that step" in " ".join(out.split())
+    main(["triage", EXPLOSION, CLIPPED, "--markdown"])
+    out = capsys.readouterr().out
+    assert "\n# Between the runs\n\n- batch 6 in " in out
+
+
+def test_the_checklist_has_each_mistake_and_each_thing_to_verify(capsys: Captured) -> None:
+    main(["triage", FP16, "--json"])
+    items = {each["id"]: each for each in json.loads(capsys.readouterr().out)["checklist"]}
+    assert [each["section"] for each in items.values()] == ["mistake"] * 10 + ["launch"] * 13
+    overflow = items["scaler_for_forward_overflow"]
+    assert (overflow["answer"], overflow["evidence"]) == (
+        "present",
+        "the loss of 1 of 1 skipped row was not finite, at row 6: no loss scale prevents that",
+    )
+    assert items["autocast_used"]["answer"] == "yes"
+    assert items["stability_against_convergence"]["answer"] == "cannot tell"
+    main(["triage", FP16])
+    assert "Common mistakes" not in capsys.readouterr().out
+    main(["triage", FP16, "--checklist"])
+    out = capsys.readouterr().out
+    assert "\nCommon mistakes\n" in out and "\nBefore a launch\n" in out
+    assert "x Using only GradScaler to handle forward overflow: present (the loss of 1" in out
+
+
+def test_markdown_holds_what_the_card_does(capsys: Captured) -> None:
+    assert main(["triage", DRIFT, "--markdown", "--checklist"]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("# amp_clock_drift 6 rows, 4 executed, 1 incident, 1 check failed\n")
+    assert "## Incident 1: step 2, row 2, batch 2 (warning, transient)" in text
+    assert "- **Attempted, never executed.** rows 2, 3 attempted" in text
+    assert "Next: run batch 2 with a loss scale of 1 and the parameters of row 1: " in text
+    assert "| Scheduler keeps to executed steps | **failed** | drift 2" in text
+    assert "## Before a launch" in text
+
+
+def test_every_finding_that_is_not_ruled_out_says_what_could_prove_it_wrong(capsys: Captured) -> None:
+    for run in (DRIFT, EXPLOSION, CLIPPED, FP16, str(SAMPLES / "update_against_gradient")):
+        main(["triage", run, "--json"])
+        told = json.loads(capsys.readouterr().out)
+        findings = [finding for incident in told["incidents"] for finding in incident["findings"]]
+        assert all(bool(each["next"]) == (each["verdict"] != "ruled_out") for each in findings)
+        assert all(bool(each["next"]) == (each["verdict"] == "failed") for each in told["checks"])
+        assert not [each["next"] for each in findings if "{" in each["next"]]
 
 
 def test_json_is_text_that_people_can_read(capsys: Captured) -> None:
@@ -128,6 +206,60 @@ def test_the_rank_is_the_one_that_was_read(capsys: Captured, tmp_path: Path) -> 
     shutil.copytree(DRIFT, run)
     (run / "steps" / "rank=0").rename(run / "steps" / "rank=3")
     assert triage(diagnose(read(run, rank=3)))["incidents"][0]["first_bad"]["rank"] == 3
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nope"], ["view", "nope"], ["triage", "nope"], ["report", "nope", "-o", "x.md"]]
+)
+def test_a_path_that_is_not_there_is_named_before_anything_else_is(
+    arguments: list[str], capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == "spikeview: nope: no such file or directory; check the path\n"
+
+
+@pytest.mark.parametrize("arguments", [["traige"], ["traige", DRIFT], ["traige", "--json", DRIFT]])
+def test_a_misspelt_command_is_told_the_nearest_one(
+    arguments: list[str], capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("spikeview: traige is no run here and no command; the nearest one is triage; see")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bundle", "-o", "x.zip"], ["compare", HEALTHY], ["import", "-o", "x"]], ids=lambda each: each[0]
+)
+def test_a_directory_of_runs_where_one_is_asked_for_names_them(
+    arguments: list[str], capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        shutil.copytree(DRIFT, tmp_path / "runs" / name)
+    assert main([*arguments, "runs"]) == 2
+    assert capsys.readouterr().err == "spikeview: runs: holds 2 runs, and one is asked for: a, b\n"
+
+
+def test_a_bundle_of_a_directory_with_one_run_is_of_that_run(capsys: Captured, tmp_path: Path) -> None:
+    shutil.copytree(DRIFT, tmp_path / "runs" / "only")
+    assert main(["bundle", str(tmp_path / "runs"), "-o", str(tmp_path / "x.zip")]) == 0
+
+
+def test_what_a_log_lacks_is_named_once_and_not_line_by_line(capsys: Captured, tmp_path: Path) -> None:
+    losses = [2.0 + 0.01 * (n % 7) for n in range(200)]
+    losses[150] = 9.0
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["step,loss", *(f"{n},{loss}" for n, loss in enumerate(losses))]))
+    assert main(["triage", str(log)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "cannot tell without executed, pre-clip norm, attempted: loss spike, no abnormal transition;" in out
+    assert out.count("not recorded") == 2  # of the head, and of the transition
+    assert "checks; --markdown and --json name them" in out
 
 
 def test_one_run_that_cannot_be_read_does_not_hide_the_others(capsys: Captured, tmp_path: Path) -> None:
@@ -156,7 +288,7 @@ def bad_input(case: str, path: Path) -> Path:
     if case == "empty":
         path.mkdir()
     elif case == "a file":
-        path.write_text("step,loss\n0,1.0\n")
+        path.write_text("epoch,quality\n0,1.0\n")
     elif case != "missing":
         shutil.copytree(DRIFT, path)
         if case == "no rows":
@@ -182,14 +314,14 @@ def test_an_incident_the_run_does_not_have_is_refused_in_one_line(capsys: Captur
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_bare_run_opens_the_window_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bare_run_opens_the_window_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str | None] = []
     monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
-    monkeypatch.setattr("spikeview.ui.app.view", lambda path: opened.append(path) or 0)
-    assert main([HEALTHY]) == 0
-    assert main(["./triage"]) == 0
-    assert main(["view", HEALTHY]) == 0
-    assert main([]) == 0
+    monkeypatch.setattr("spikeview.ui.app.view", lambda path, **asked: opened.append(path) or 0)
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(DRIFT, tmp_path / "triage")  # a run that is named like a command
+    for arguments in ([HEALTHY], ["./triage"], ["view", HEALTHY], []):
+        assert main(arguments) == 0
     assert opened == [HEALTHY, "./triage", HEALTHY, None]
 
 
@@ -240,7 +372,9 @@ def test_a_fault_of_our_own_is_status_3_with_the_traceback_on_request(
         (["triage"], "Missing argument 'RUN...'; see `spikeview triage --help`"),
         (["report", DRIFT], "Missing option '-o' / '--output'; see `spikeview report --help`"),
         (["report", DRIFT, "--incident", "0", "-o", "x.md"], "0 is not in the range x>=1"),
-        (["triage", DRIFT, "--rank", "x"], "'x' is not a valid integer"),
+        (["triage", DRIFT, "--rank", "x"], "'x' is no rank"),
+        (["triage", DRIFT, "--fail-on", "x"], "'x' is not one of 'warning', 'critical', 'never'"),
+        (["triage", DRIFT, "--json", "--markdown"], "--json and --markdown exclude each other"),
         (["--no-such-option"], "No such option"),
         ([HEALTHY, "another"], "Got unexpected extra argument (another); see `spikeview view --help`"),
     ],

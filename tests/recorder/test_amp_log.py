@@ -41,6 +41,27 @@ def test_a_file_is_written_and_counted(tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == 601
 
 
+def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> None:
+    out = tmp_path / "log.csv"
+    out.write_text("mine")
+    arguments = ["csv", str(ROOT / "sample_runs" / "healthy"), "-o", str(out)]
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 2
+    assert "exists already; give --force" in refused.stderr
+    assert out.read_text() == "mine"
+    assert CliRunner().invoke(main, [*arguments, "--force"]).exit_code == 0
+    assert len(out.read_text().splitlines()) == 601
+
+
+def test_a_place_that_cannot_be_written_is_one_line_without_a_number(tmp_path: Path) -> None:
+    out = tmp_path / "no" / "log.csv"
+    refused = CliRunner().invoke(main, ["csv", str(ROOT / "sample_runs" / "healthy"), "-o", str(out)])
+    assert refused.exit_code == 2
+    assert (
+        refused.stderr == f"recorder: {out}: cannot be written (No such file or directory); give a place that can be\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [(["no/such/run"], "no/such/run"), ([str(ROOT / "sample_runs" / "healthy"), "--optimizer", "critic"], "critic")],

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import pytest
 import torch
+
+from recorder.probes import dot, norm
+from recorder.store import read_run
 
 
 def step_with_gradients(record: Any, gradients: list[torch.Tensor], **settings: Any) -> dict[str, Any]:
@@ -203,3 +207,29 @@ def test_the_first_module_with_a_non_finite_output_and_the_buffers_it_left(recor
     assert row["first_nonfinite_module"] == "2"
     assert math.isnan(row["activation_absmax"])
     assert row["nonfinite_buffers"] == 2
+
+
+def test_the_layers_say_which_share_of_a_gradient_is_not_finite(record: Any) -> None:
+    gradients = [torch.tensor([1.0, math.nan, math.inf, 2.0]), torch.ones(3)]
+    step_with_gradients(record, gradients, deep_every=1)
+    bad, good = read_run(record.path).layers.to_pylist()
+    assert (bad["grad_nonfinite"], bad["grad_nonfinite_share"]) == (2, 0.5)
+    assert (good["grad_nonfinite"], good["grad_nonfinite_share"]) == (0, 0.0)
+
+
+def test_small_products_beside_large_ones_of_the_same_sign_are_not_lost() -> None:
+    vector = torch.full((100_000,), 0.08)
+    vector[:700] = 100.0  # as one row of a weight's gradient may be
+    wide = vector.double()
+    assert dot(vector, vector) == pytest.approx(float(wide @ wide), rel=1e-6)
+
+
+def test_products_of_vectors_keep_to_the_threads_that_torch_was_given() -> None:
+    """numpy's BLAS would take every core from 10,000 numbers on, and wait for each of them on a busy machine."""
+    vector = torch.randn(15_000)
+    own, all_threads = time.thread_time(), time.process_time()
+    for _ in range(2_000):
+        norm(vector)
+        dot(vector, vector)
+    own, all_threads = time.thread_time() - own, time.process_time() - all_threads
+    assert all_threads < 1.2 * own

@@ -155,3 +155,19 @@ def test_healthy_run_has_every_clock_in_step(tmp_path: Path, monkeypatch: pytest
     rows = record("healthy", tmp_path / "run", monkeypatch)
     assert len(rows) == 600
     assert all(row["attempted_n"] == row["executed_n"] == row["scheduled_n"] == row["row"] + 1 for row in rows)
+
+
+def test_a_quadratic_past_its_stable_rate_is_told_from_its_batch_by_the_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recorder.replay import replay
+
+    rows = record("quadratic_divergence", tmp_path / "run", monkeypatch)
+    assert [row["user_x"] for row in rows[100:105]] == [2.0, -3.0, 4.5, -6.75, 10.125]
+    result = replay(tmp_path / "run", 101, "sample_runs.quadratic_divergence.record:build")
+    verdicts = {each["id"]: each["verdict"] for each in result["comparisons"]}
+    assert (verdicts["step_length"], verdicts["batch"], verdicts["optimizer_history"]) == (
+        "supports",
+        "refutes",
+        "refutes",
+    )

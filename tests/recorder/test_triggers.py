@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import pytest
 import torch
 
-from recorder import NonFiniteError, SkipRateExceeded, Trigger, below, departs
+from recorder import CapturePolicy, NonFiniteError, SkipRateExceeded, Trigger, above, below, departs
 from recorder.limits import skip_rate
 from recorder.store import read_run
 from recorder.trigger import skip_streak
@@ -25,6 +26,7 @@ def run(record: Any, losses: list[float], **settings: Any) -> None:
                 optimizer.zero_grad()
                 loss = model(torch.ones(2, 4)).square().mean() * scale
                 t.observe_loss(loss)
+                t.record(scale=scale)
                 loss.backward()
                 t.clip_grad_norm_()
                 optimizer.step()
@@ -81,6 +83,17 @@ def test_departure_needs_a_history() -> None:
     assert [trigger.reason({"loss": value}) for value in (1.0, 100.0, 1.0)] == [None] * 3
 
 
+def test_a_jump_out_of_a_falling_loss_departs() -> None:
+    """Within its last 64 rows the loss fell twentyfold: the MADs of that are large, and the jump is larger."""
+    trigger = departs("loss")
+    falling = [2.0 * 0.95**row for row in range(64)]
+    assert [trigger.reason({"loss": value}) for value in falling] == [None] * 64
+    assert trigger.reason({"loss": 1.9}) is None
+    reason = trigger.reason({"loss": 40.0})
+    assert reason is not None
+    assert "times the largest of the last 64 rows" in reason
+
+
 def test_on_nonfinite_raise_ends_the_run_after_the_row_is_written(record: Any) -> None:
     with pytest.raises(NonFiniteError, match=r"row 2, step 2, batch 2: loss nan"):
         run(record, [1.0, 1.0, math.nan, 1.0], on_nonfinite="raise")
@@ -127,3 +140,43 @@ def test_limits_that_make_no_sense_are_refused(record: Any, settings: dict[str, 
     model = torch.nn.Linear(1, 1)
     with pytest.raises(ValueError, match=r"on_nonfinite|fail_on_skip_rate"):
         record(model, torch.optim.SGD(model.parameters(), lr=0.1), **settings)
+
+
+@pytest.mark.parametrize("column", ["los", "update_ration", "x"])
+def test_a_trigger_on_no_column_is_refused_and_says_which_there_are(record: Any, column: str) -> None:
+    with pytest.raises(ValueError, match=r"loss|update_ratio") as refused:
+        run(record, [1.0], triggers=[above(column, 1.0)])
+    assert column in str(refused.value)
+    assert not record.path.exists()
+    with pytest.raises(ValueError, match="which is no column"):
+        CapturePolicy(triggers=[below(column, 1.0)])
+
+
+def test_a_capture_by_what_only_the_step_shows_is_refused() -> None:
+    with pytest.raises(ValueError, match="FlightRecorder"):
+        CapturePolicy(triggers=[above("update_ratio", 1.0)])
+
+
+def test_a_trigger_on_the_loops_own_field_trips_and_captures(record: Any) -> None:
+    run(
+        record,
+        [1.0, 9.0, 1.0],
+        triggers=[above("user_scale", 5.0)],
+        capture=CapturePolicy(triggers=[above("user_scale", 5.0)]),
+    )
+    assert [event["row"] for event in record.events("trigger")] == [1]
+    assert [event["row"] for event in record.events("capture")] == [1]
+
+
+def test_a_field_with_the_name_of_a_column_is_warned_of_once(record: Any) -> None:
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with warnings.catch_warnings(record=True) as warned, record(model, optimizer) as recorder:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with recorder.transition() as t:
+                t.record(loss=1.0, lr=0.5, mine=2.0)
+    assert ["observe_loss()" in str(each.message) for each in warned] == [True]
+    noted = [event["text"] for event in record.events("note")]
+    assert [("user_loss" in text, "user_lr" in text) for text in noted] == [(True, False), (False, True)]
+    assert record.column("user_loss") == [1.0] * 3

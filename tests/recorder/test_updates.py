@@ -94,6 +94,21 @@ def test_the_cosine_is_against_the_gradient_before_clipping_by_value(record: Any
     assert row["clip_coef"] is None
 
 
+@pytest.mark.parametrize("size", [100, 50_000, 600_000], ids=["few", "many", "sampled"])
+@pytest.mark.parametrize("magnitude", [1e-30, 1.0, 1e18])
+def test_ratio_and_cosine_hold_where_float32_could_not_square(record: Any, size: int, magnitude: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    parameter = torch.nn.Parameter(magnitude * torch.randn(size, generator=generator))
+    optimizer = torch.optim.SGD([parameter], lr=0.25)
+    with record(torch.nn.ParameterList([parameter]), optimizer, deep_every=0) as recorder, recorder.transition():
+        parameter.grad = parameter.detach().clone()
+        optimizer.step()
+    row = record.rows()[0]
+    assert row["update_kind"] == ("sampled" if size > 500_000 else "exact")
+    assert row["update_ratio"] == pytest.approx(0.25, rel=1e-5)
+    assert row["update_cosine"] == pytest.approx(1.0, abs=1e-5)
+
+
 @pytest.mark.parametrize("case", ["all grads None", "lr zero", "bf16 rounds away"])
 def test_executed_but_not_moved(record: Any, case: str) -> None:
     dtype = torch.bfloat16 if case.startswith("bf16") else torch.float32
@@ -198,7 +213,7 @@ def test_layers_table_of_a_deep_row(record: Any) -> None:
         gradient, theta = gradients[layer["name"]], before.state_dict()[layer["name"]]
         assert layer["grad_norm"] == pytest.approx(float(gradient.norm()), rel=1e-6)
         assert layer["grad_absmax"] == pytest.approx(float(gradient.abs().max()), rel=1e-6)
-        assert layer["grad_nonfinite"] == 0
+        assert layer["grad_nonfinite"] == layer["grad_nonfinite_share"] == 0
         assert layer["param_norm"] == pytest.approx(float(theta.norm()), rel=1e-6)
     rows = record.rows()
     assert [row["activation_absmax"] is None for row in rows] == [False, True, False]
@@ -228,7 +243,9 @@ def test_the_automatic_cadence_is_told_in_the_manifest(record: Any) -> None:
             with recorder.transition():
                 model(torch.ones(2, 64)).square().sum().backward()
                 optimizer.step()
-    chosen = read_run(record.path).manifest["deep"]
+    manifest = read_run(record.path).manifest
+    assert manifest["gradient_dtypes"] == {"optimizer": {"float32": 2}}
+    chosen = manifest["deep"]
     assert chosen["mode"] == "auto"
     assert chosen["every"] >= 1
     assert chosen["cost_seconds"] > 0

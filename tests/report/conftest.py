@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,23 @@ import pytest
 from recorder.schema import COLUMNS
 from spikeview.analysis.baseline import Baseline
 from spikeview.analysis.incident import Incident, Lead, Observation, SignalExtent
+from spikeview.report import figures
+from spikeview.rules.checks import CHECKS
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, View
 from spikeview.rules.finding import CheckResult, Finding, Outcome, Verdict
 from spikeview.run import Floats, Run
 
 INF, NAN = float("inf"), float("nan")
 Columns = Mapping[str, Sequence[Any]]
+
+
+@contextmanager
+def sketched() -> Iterator[None]:
+    """Figures are empty, for what does not look at them: to draw one takes a third of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "around_incident", lambda diagnosed, prefix: f'<svg id="{prefix}-"></svg>')
+        patch.setattr(figures, "whole_run", lambda diagnosis, view, prefix, shown: f'<svg id="{prefix}-"></svg>')
+        yield
 
 
 def make_run(columns: Columns, name: str = "demo", manifest: Mapping[str, Any] | None = None, **rest: Any) -> Run:
@@ -56,6 +68,13 @@ def finding(
     missing: tuple[str, ...] = (),
 ) -> Finding:
     return Finding(id, id.replace("_", " "), verdict, evidence, look, rows, missing)
+
+
+def checks_with(*own: CheckResult) -> tuple[CheckResult, ...]:
+    """These checks first, and of every other one that there was nothing to check."""
+    told = {check.id for check in own}
+    others = (CheckResult(check.id, check.title, Outcome.NOT_APPLICABLE, "nothing to check") for check in CHECKS)
+    return (*own, *(check for check in others if check.id not in told))
 
 
 def incident_of(
@@ -130,7 +149,7 @@ def explosion() -> Diagnosis:
         "executed_not_moved", Verdict.CANNOT_TELL, "parameters were not compared", missing=("moved", "update_norm")
     )
     incident = incident_of(seen, 5, 11, "critical", "diverged")
-    checks = (
+    checks = checks_with(
         CheckResult("schedule_drift", "Scheduler ahead of executed steps", Outcome.NOT_APPLICABLE, "no scheduler"),
         CheckResult("always_clipping", "Clipping on every row", Outcome.PASSED, "no row was clipped"),
     )
@@ -183,7 +202,7 @@ def skips() -> Diagnosis:
         (Lead("grad_norm", 2, 4),),
     )
     second = incident_of((Observation(6, "loss", NAN, "nonfinite"),), 5, 6, "critical", "transient")
-    checks = (
+    checks = checks_with(
         CheckResult(
             "schedule_drift",
             "Scheduler ahead of executed steps",
@@ -208,7 +227,7 @@ def healthy() -> Diagnosis:
         run,
         (View("optimizer", run, {}),),
         (),
-        (CheckResult("skip_rate", "Skip rate", Outcome.PASSED, "0 of 3 attempts"),),
+        checks_with(CheckResult("skip_rate", "Skip rate", Outcome.PASSED, "0 of 3 attempts")),
     )
 
 
@@ -233,7 +252,7 @@ def hostile() -> Callable[[str], Diagnosis]:
         incident = incident_of((Observation(2, "loss", 9.0, "outlier", 80.0),), 1, 2, "warning", "transient")
         matched = Finding("loss_spike_clean_transition", text, Verdict.MATCHED, text, text, (2,))
         untold = Finding("loss_nonfinite", text, Verdict.CANNOT_TELL, text, text, (), (text,))
-        checks = tuple(CheckResult("skip_rate", text, outcome, text, (1,)) for outcome in Outcome)
+        checks = checks_with(*(CheckResult("skip_rate", text, outcome, text, (1,)) for outcome in Outcome))
         return Diagnosis(run, (view,), (Diagnosed(incident, view, 1, (matched, untold)),), checks)
 
     return build

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spikeview.report import write_report
+from spikeview.report.export import write_report
 from spikeview.rules.diagnosis import Diagnosis
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -38,10 +38,12 @@ def test_the_page_renders_without_a_word_on_the_console(
     assert shown.stdout.count("<svg") >= 3
 
     attack = "<script>console.error('ran')</script><img src=x onerror=\"console.error('ran')\">"
-    page = write_report(hostile(attack), None, tmp_path / "hostile.html")
+    page = write_report(hostile(attack), None, tmp_path / "hostile.html", note=f"seen: {attack}")
     shown = browse(page, tmp_path / "profile", "--dump-dom")
     assert "CONSOLE" not in shown.stderr
-    assert "&lt;script&gt;console.error('ran')&lt;/script&gt;" in shown.stdout
+    escaped = "&lt;script&gt;console.error('ran')&lt;/script&gt;"
+    for place in (f"</span> seen: {escaped}", f"<title>{escaped.replace('/', '|')}", f'<td class="t n">{escaped}'):
+        assert place in shown.stdout
 
 
 def test_a_console_message_would_be_seen(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from spikeview.report import ReportError, content
+from spikeview.report.content import content
+from spikeview.report.errors import ReportError
 from spikeview.rules.diagnosis import Diagnosis
 
 

@@ -3,8 +3,10 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from spikeview.analysis.clocks import skipped_or_declined
@@ -53,11 +55,23 @@ def test_a_gradient_norm_of_zero_is_seen_on_its_log_axis(run_of: Callable[..., R
 
 def test_the_incident_and_the_transition_are_marked_and_text_stays_text(explosion: Diagnosis) -> None:
     svg = figures.around_incident(explosion.incidents[0], "i1")
-    assert len(re.findall('id="i1-incident-[a-z]+-6"', svg)) == 4
-    assert len(re.findall('id="i1-transition-[a-z]+"', svg)) == 4
+    assert re.findall('id="i1-incident-([a-z]+)-6"', svg) == ["loss", "norm", "clocks", "ratio", "alignment"]
+    assert len(re.findall('id="i1-transition-[a-z]+"', svg)) == 5
     assert ">Pre-clip gradient norm (log)<" in svg
     assert "step 6: 3.785e+08" in svg
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", svg)
+
+
+def test_a_scale_that_falls_has_a_panel_and_one_that_stays_has_none(skips: Diagnosis) -> None:
+    falls = figures.around_incident(skips.incidents[0], "i")
+    assert "i-incident-scale-2" in falls
+    assert "i-incident-ratio-2" not in falls
+    [one, _] = skips.incidents
+    still = one.view.run.table.set_column(
+        one.view.run.table.column_names.index("loss_scale"), "loss_scale", pa.array([1024.0] * 8)
+    )
+    view = replace(one.view, run=replace(one.view.run, table=still, _cache={}))
+    assert "i-incident-scale-2" not in figures.around_incident(replace(one, view=view), "i")
 
 
 def test_a_figure_is_the_same_every_time(skips: Diagnosis) -> None:

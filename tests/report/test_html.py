@@ -2,15 +2,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from spikeview.report import write_report
+from spikeview.report.export import write_report
 from spikeview.rules.diagnosis import Diagnosis
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)>&amp;\"' {{ 7 * 7 }}"
+
+SECTIONS = [
+    "What is known, and where to look",
+    "The transition before the first bad observation",
+    "Neighbouring rows",
+    "Timeline",
+    "Layers that carried the norm",
+    "Last known-good checkpoint",
+    "Batches to feed again, and how",
+    "What cannot be told, and which column would tell",
+    "What is ruled out",
+    "Checks on the whole run",
+    "Common mistakes",
+    "Before the next launch",
+    "Manifest",
+]
 
 
 class Page(HTMLParser):
@@ -51,7 +68,8 @@ def test_the_page_fetches_nothing(skips: Diagnosis, tmp_path: Path) -> None:
 
 def test_free_text_is_only_ever_text(hostile: Callable[[str], Diagnosis], tmp_path: Path) -> None:
     diagnosis = hostile(ATTACK)
-    page = Page(written(diagnosis, tmp_path))
+    page = Page(write_report(diagnosis, None, tmp_path / "x.html", note=f"mine: {ATTACK}").read_text("utf-8"))
+    assert f"mine: {ATTACK}" in page.text
     assert not {tag for tag, _ in page.tags} & {"script", "img"}
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert (
@@ -82,8 +100,25 @@ def test_a_healthy_run_shows_its_figure_checks_and_manifest(healthy: Diagnosis, 
         assert text in page.text
 
 
-@pytest.mark.parametrize(
-    "text", ["not applicable", "not recorded", "Inf ▲", "NaN ◆", "× skipped", "◀ first bad", "transition"]
-)
-def test_what_a_cell_can_be_is_in_words(skips: Diagnosis, tmp_path: Path, text: str) -> None:
-    assert text in Page(written(skips, tmp_path)).text
+def test_what_a_cell_can_be_is_in_words(skips: Diagnosis, tmp_path: Path) -> None:
+    page = Page(written(skips, tmp_path))
+    for text in ("not applicable", "not recorded", "Inf ▲", "NaN ◆", "× skipped", "◀ first bad", "transition"):
+        assert text in page.text
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md"])
+def test_every_part_of_the_content_has_its_section(explosion: Diagnosis, tmp_path: Path, suffix: str) -> None:
+    text = write_report(explosion, None, tmp_path / f"x{suffix}").read_text("utf-8")
+    found = re.findall(r"<h3>(.*)</h3>", text) if suffix == ".html" else re.findall(r"### (.*)|<summary>(.*)</s", text)
+    heads = [head if isinstance(head, str) else "".join(head) for head in found]
+    assert [head for head in heads if head in SECTIONS] == SECTIONS
+    assert "It would take: " in text
+
+
+def test_the_next_step_stands_beside_its_finding(explosion: Diagnosis, tmp_path: Path) -> None:
+    [one] = explosion.incidents
+    findings = [replace(each, next="feed <it> again") for each in one.findings]
+    told = replace(explosion, incidents=(replace(one, findings=findings),))
+    assert "Next, to prove it wrong: Feed <it> again." in Page(written(told, tmp_path)).text
+    markdown = write_report(told, None, tmp_path / "x.md").read_text("utf-8")
+    assert "Next, to prove it wrong: feed &#60;it&#62; again." in markdown

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from recorder.store import is_run, read_run
-from spikeview.report import ReportError, write_report
-from spikeview.report.export import DRAWN, render
+from spikeview.report.errors import ReportError
+from spikeview.report.export import DRAWN, render, write_report
 from spikeview.rules.diagnosis import Diagnosis, diagnose
-from tests.report.conftest import make_run
+from tests.report.conftest import make_run, sketched
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_runs" / "healthy"
@@ -31,6 +31,14 @@ def of_many(diagnosis: Diagnosis, count: int, critical: set[int]) -> Diagnosis:
     return replace(diagnosis, incidents=many)
 
 
+@pytest.fixture
+def quick_figures() -> Iterator[None]:
+    """What is drawn is not the matter, but of which incidents."""
+    with sketched():
+        yield
+
+
+@pytest.mark.usefixtures("quick_figures")
 def test_of_many_incidents_the_most_severe_are_drawn_and_all_are_told(explosion: Diagnosis) -> None:
     heard: list[str] = []
     page = render(of_many(explosion, 25, {20, 24}), None, Path("x.html"), heard.append)
@@ -40,10 +48,11 @@ def test_of_many_incidents_the_most_severe_are_drawn_and_all_are_told(explosion:
     assert "Figures are drawn for the 10 most severe incidents; the others are told in words." in page
     assert page.count("Not drawn") == 25 - DRAWN
     assert "--incident 9</code>" in page
-    assert heard[0] == "drawing figure 1 of 10"
-    assert len(heard) == DRAWN + 1
+    assert heard[:2] == ["putting it into words", "drawing figure 1 of 10"]
+    assert len(heard) == DRAWN + 2
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_few_incidents_are_all_drawn(explosion: Diagnosis) -> None:
     page = render(of_many(explosion, 10, set()), None, Path("x.html"))
     assert "Not drawn" not in page

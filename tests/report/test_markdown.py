@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spikeview.report import write_report
+from spikeview.report.export import write_report
 from spikeview.report.markdown import code, prose
 from spikeview.rules.diagnosis import Diagnosis
 
@@ -90,3 +91,15 @@ def test_figures_are_lines_of_text_with_marks(skips: Diagnosis, explosion: Diagn
     assert "\nloss                     ▁█▂▂▅▅◆▄  3.182 to 7.989\n" in text
     assert "\ncosine                   █▇××▁▆×▄  0.8420 to 1\n" in text
     assert "▁▁▁▁▁▁▅█████  0.04170 to 6.020e+15 (log)" in written(explosion, tmp_path)
+
+
+def test_an_issue_tracker_takes_the_report_of_a_run_with_many_incidents(explosion: Diagnosis, tmp_path: Path) -> None:
+    [one] = explosion.incidents
+    events = tuple({"kind": "note", "row": at % 12, "text": f"a note of the loop, number {at}"} for at in range(500))
+    run = replace(explosion.run, events=events, _cache={})
+    many = replace(explosion, run=run, incidents=(replace(one, view=replace(one.view, run=run)),) * 500)
+    text = written(many, tmp_path)
+    assert len(text) < 65_536
+    assert text.count("### Timeline") == 3
+    assert "Listed only; `--incident N` tells of one: 4 (loss, step 6), 5 (loss, step 6)" in text
+    assert "and 297 more." in text

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from spikeview.importers import open_run
-from spikeview.report import content, write_report
+from spikeview.report.content import content
+from spikeview.report.export import write_report
 from spikeview.rules.diagnosis import Diagnosis, diagnose
 
 SAMPLES = Path(__file__).parents[2] / "sample_runs"

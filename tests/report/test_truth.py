@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spikeview.analysis.baseline import Baseline
-from spikeview.report import content
+from spikeview.report.content import content
 from spikeview.rules.diagnosis import Diagnosis, diagnose
 from spikeview.rules.finding import Verdict
 from spikeview.run import Run

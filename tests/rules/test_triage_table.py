@@ -153,11 +153,64 @@ def test_a_learning_rate_thirty_times_as_large_at_the_accused_transition_is_name
     columns["update_ratio"][AT] *= 30
     columns["loss"][AT + 1] = 90.0
     diagnosed = only(columns)
-    assert (diagnosed.incident.first_bad.position, diagnosed.transition) == (AT + 1, AT)
+    first = diagnosed.incident.first_bad
+    assert (first.position, first.signal, first.reason, diagnosed.transition) == (AT, "lr", "jump", AT)
+    assert [(lead.signal, lead.rows_ahead) for lead in diagnosed.incident.lead] == [("lr", 1)]
     verdicts = {each.id: each for each in diagnosed.findings}
     assert verdicts["ordinary_grad_abnormal_update"].verdict is Verdict.MATCHED
     assert f"learning rate 0.001000 to 0.03000 (x30) at row {AT}" in verdicts["ordinary_grad_abnormal_update"].evidence
     assert verdicts["loss_spike_clean_transition"].verdict is Verdict.RULED_OUT
+
+
+def test_a_learning_rate_that_rises_and_rises_is_not_called_an_ordinary_transition() -> None:
+    columns = spiked(loss=90.0)
+    columns["lr"] = [1e-3 * 1.03 ** max(0, row - 50) for row in range(200)]
+    found = finding(columns, "loss_spike_clean_transition")
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert (
+        f"learning rate 0.004256 to 0.01866 (x4.384) from row {AT - 51} to row {AT - 1}, and rising" in found.evidence
+    )
+    columns["lr"] = [1e-3 * min(1.0, (row + 1) / 100) for row in range(200)]
+    assert finding(columns, "loss_spike_clean_transition").verdict is Verdict.MATCHED, "the warm-up was over"
+
+
+def test_an_update_made_of_an_earlier_large_gradient_is_not_called_abnormal_by_itself() -> None:
+    columns = spiked(loss=90.0, grad_norm=4000.0)
+    columns["update_ratio"][AT + 1 : AT + 4] = [0.1] * 3
+    found = finding(columns, "ordinary_grad_abnormal_update")
+    assert found.verdict is Verdict.RULED_OUT
+    assert f"at row {AT + 1} comes after a gradient that was not ordinary: pre-clip norm 4000" in found.evidence
+    columns["update_ratio"][AT - 1] = 0.1
+    own = finding(columns, "ordinary_grad_abnormal_update")
+    assert (own.verdict, own.rows) == (Verdict.MATCHED, (AT - 1,))
+
+
+def test_one_update_against_its_gradient_is_neither_abnormal_nor_ordinary() -> None:
+    columns = spiked(loss=90.0)
+    columns["update_cosine"][AT - 1] = -0.4
+    found = finding(columns, "loss_spike_clean_transition")
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.evidence.startswith("cosine -0.4000 (")
+    assert f"MADs) at row {AT - 1}: too far out to be ordinary, too little to be sure" in found.evidence
+
+
+def test_parameters_that_lose_their_gradient_are_named_though_the_others_move() -> None:
+    columns = {**healthy(200), "grad_none_params": [1] * AT + [5] * (200 - AT)}
+    diagnosed = only(columns)
+    assert matched(diagnosed) == ["executed_not_moved"]
+    assert diagnosed.findings[0].evidence.startswith(f"parameters without a gradient 1 to 5 at row {AT}: ")
+    assert diagnose(run_of({**healthy(200), "grad_none_params": [5] * 200})).incidents == ()
+
+
+def test_a_loss_that_rises_slowly_is_no_spike() -> None:
+    columns = healthy(400)
+    columns["loss"][200:] = [value * 1.02**row for row, value in enumerate(columns["loss"][200:])]
+    diagnosed = only(columns)
+    assert (diagnosed.incident.first_bad.reason, diagnosed.incident.persistence) == ("drift", "diverged")
+    found = next(each for each in diagnosed.findings if each.id == "loss_spike_clean_transition")
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.evidence.startswith("the loss rose slowly, from ")
+    assert found.evidence.endswith(": no single batch or transition shows why")
 
 
 def test_a_resume_just_before_is_named_with_what_came_back() -> None:
@@ -166,6 +219,19 @@ def test_a_resume_just_before_is_named_with_what_came_back() -> None:
     events = [{"kind": "resume", "row": AT - 3, "from_checkpoint": "last", "restored": ["model"]}]
     evidence = finding(columns, "ordinary_grad_abnormal_update", events=events).evidence
     assert f"resumed 2 rows before (row {AT - 2}; restored: model)" in evidence
+    events[0] |= {"came_back": ["model"], "lost": {"optimizer": "no exp_avg"}}
+    evidence = finding(columns, "ordinary_grad_abnormal_update", events=events).evidence
+    assert f"(row {AT - 2}; not as it was at the checkpoint: optimizer)" in evidence
+
+
+def test_the_next_step_names_the_batch_the_row_and_the_checkpoint_before_it() -> None:
+    events = [{"kind": "checkpoint", "row": row, "name": f"step-{row}.pt"} for row in (AT - 60, AT - 10, AT + 10)]
+    spike = finding(spiked(loss=90.0), "loss_spike_clean_transition", events=events)
+    assert spike.next.startswith(f"evaluate batch b-{AT} and two ordinary batches with the parameters of ")
+    assert f"checkpoint step-{AT - 10}.pt: if the losses are alike" in spike.next
+    update = finding(spiked(update_ratio=0.5), "ordinary_grad_abnormal_update")
+    assert update.next.startswith(f"repeat the step of row {AT} with an optimizer without history")
+    assert finding(spiked(loss=90.0), "loss_nonfinite").next == "", "nothing is left to prove wrong"
 
 
 def test_no_attempt() -> None:
@@ -222,7 +288,8 @@ def test_loss_spike_clean_transition() -> None:
 
 def test_a_loss_without_a_baseline_is_not_said_to_have_kept_to_it() -> None:
     columns = {name: values[:40] for name, values in healthy(200).items()}
-    skip(columns, 2)
+    for row in (2, 3):
+        skip(columns, row)
     untold = finding(columns, "loss_spike_clean_transition")
     assert untold.verdict is Verdict.CANNOT_TELL
     assert untold.evidence == "too few rows before row 2 for a baseline of the loss"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from recorder.store import RunWriter, read_run
-from recorder.store.journal import TORN
+from recorder.store.journal_reader import TORN
 
 MakeRow = Callable[..., dict[str, Any]]
 REPOSITORY = Path(__file__).parents[2]

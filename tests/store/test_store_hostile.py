@@ -17,7 +17,8 @@ import pytest
 from recorder.schema import SCHEMA_VERSION, STEPS
 from recorder.store import RunWriter, StoreError, is_run, read_run
 from recorder.store.documents import LARGEST_MANIFEST, LEVELS
-from recorder.store.journal import MAGIC, TORN, _frame, create_journal
+from recorder.store.journal import MAGIC, create_journal, frame
+from recorder.store.journal_reader import TORN
 from recorder.store.layout import Layout
 
 MakeRow = Callable[..., dict[str, Any]]
@@ -228,14 +229,14 @@ def test_what_is_written_can_be_read_however_deep_it_is(tmp_path: Path, make_row
     ],
 )
 def test_a_journal_with_columns_of_no_recorder(run: Path, columns: Any) -> None:
-    (run / JOURNAL).write_bytes(MAGIC + _frame(json.dumps({"columns": columns}).encode()))
+    (run / JOURNAL).write_bytes(MAGIC + frame(json.dumps({"columns": columns}).encode()))
     assert "_journal-000002: " in refusal(run)
 
 
 def test_a_whole_last_row_that_cannot_be_understood_is_damage(run: Path) -> None:
     create_journal(run / JOURNAL, Layout.of(STEPS)).close()
     with (run / JOURNAL).open("ab") as file:
-        file.write(_frame(b"no row of ours"))
+        file.write(frame(b"no row of ours"))
     [note] = read_run(run).notes
     assert note != TORN
     assert "is damaged at byte" in note
@@ -243,12 +244,13 @@ def test_a_whole_last_row_that_cannot_be_understood_is_damage(run: Path) -> None
 
 def test_a_user_field_has_a_name_that_is_text(run: Path, make_row: MakeRow) -> None:
     from recorder.store.journal import encode
-    from recorder.store.rows import Rows
+    from recorder.store.packing import Packer
+    from recorder.store.shapes import Shapes
 
-    rows = Rows(Layout.of(STEPS))
-    record = rows.record(0, make_row(6), {"plain": 1.0}, pending=False)
-    file = create_journal(run / JOURNAL, rows.layout)
-    file.append(encode(record._replace(user={"\ud800": 2.0})))
+    packer = Packer(Shapes(Layout.of(STEPS)))
+    block, defines, _ = packer.record(0, make_row(6), None, pending=False)
+    file = create_journal(run / JOURNAL, packer.layout)
+    file.append(encode((block, defines, {"\ud800": 2.0})))
     file.close()
     assert read_run(run).table["user_\\ud800"].to_pylist()[-1] == 2.0
 

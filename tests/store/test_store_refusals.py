@@ -133,7 +133,8 @@ def test_columns_of_a_later_writer_are_kept(run: Path) -> None:
 
 def test_a_place_that_cannot_take_a_new_run(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    (tmp_path / "rows/steps").mkdir(parents=True)
+    (tmp_path / "rows/steps/rank=0").mkdir(parents=True)
+    (tmp_path / "rows/steps/rank=0/part-000000.parquet").write_bytes(b"")
     before = sorted(run.rglob("*"))
     text = refusal(lambda: RunWriter.create(run, {}))
     assert text.endswith("holds a run already; pass resume=True to go on with it, or choose another path")

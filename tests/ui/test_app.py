@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtGui import QImage
 from pytestqt.qtbot import QtBot
 
-from spikeview.ui.app import snapshot
+from recorder.store import RunWriter
+from spikeview.ui.app import snapshot, window_on
+from spikeview.ui.layout import Layout
+from spikeview.ui.theme import DARK
 from tests.ui.conftest import SAMPLES
 
 ROOT = SAMPLES.parent
@@ -33,6 +37,28 @@ def test_a_snapshot_shows_the_run(qtbot: QtBot, tmp_path: Path, theme: str) -> N
 def test_a_snapshot_of_no_run_says_why(qtbot: QtBot, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nowhere"):
         snapshot(str(tmp_path / "nowhere"), tmp_path / "window.png")
+
+
+def test_a_run_is_read_from_before_there_is_a_window(qtbot: QtBot) -> None:
+    window = window_on(str(SAMPLES / "amp_clock_drift"), Layout().showing("loss_scale", True), DARK)
+    qtbot.addWidget(window)
+    assert window.session.opener.waiting
+    window.show()
+    qtbot.waitUntil(lambda: window.session.shown is not None)
+    assert window.session.series.wanted == window.plots.arrangement.visible
+    assert window.session.series.of("loss_scale") is not None
+    assert window.session.incidents
+    assert window.pages.currentIndex() == 1
+    window.close()
+
+
+def test_what_cannot_be_read_is_told_of_in_the_window_that_comes_after(qtbot: QtBot, tmp_path: Path) -> None:
+    window = window_on(str(tmp_path / "nowhere"), Layout(), DARK)
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitUntil(lambda: window.session.opener.failure is not None)
+    assert window.pages.currentWidget() is window.notice
+    window.close()
 
 
 def test_torch_is_never_imported(tmp_path: Path) -> None:
@@ -63,7 +89,10 @@ def needs(*programs: str) -> None:
 
 @contextmanager
 def x_server() -> Iterator[str]:
-    """An X server of our own on a free display, with a window manager so that keys have a focus."""
+    """An X server of our own on a free display, with a window manager so that keys have a focus.
+
+    The window manager runs before anyone opens a window: one that it finds there already gets no focus, and no keys.
+    """
     read, write = os.pipe()
     command = ["Xvfb", "-displayfd", str(write), "-screen", "0", "1440x900x24", "-nolisten", "tcp"]
     server = subprocess.Popen(command, pass_fds=[write], stderr=subprocess.DEVNULL)
@@ -72,12 +101,14 @@ def x_server() -> Iterator[str]:
         with os.fdopen(read) as told:
             display = f":{told.readline().strip()}"
         environment = {**os.environ, "DISPLAY": display}
-        manager = subprocess.Popen(["openbox"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            yield display
-        finally:
-            manager.terminate()
-            manager.wait()
+        command = ["openbox", "--sm-disable", "--startup", "echo manages"]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as manager:
+            assert manager.stdout is not None
+            assert b"manages\n" in manager.stdout, "the window manager ended at once"
+            try:
+                yield display
+            finally:
+                manager.terminate()
     finally:
         server.terminate()
         server.wait()
@@ -102,27 +133,63 @@ class Person:
     def wait(self, holds: Callable[[], bool]) -> None:
         self._qtbot.waitUntil(holds, timeout=60_000)
 
+    def keep(self, name: str) -> None:
+        """A picture of the whole screen, to be looked at."""
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        environment = {**self._environment, "QT_QPA_PLATFORM": "xcb"}
+        taker = [sys.executable, "-c", SCREEN, str(PICTURES / f"{name}.png")]
+        subprocess.run(taker, env=environment, capture_output=True, check=True)
+
+
+PICTURES = ROOT / "build" / "screenshots"
+
+SCREEN = """
+import sys
+from PySide6.QtGui import QGuiApplication
+app = QGuiApplication(sys.argv)
+sys.exit(not app.primaryScreen().grabWindow(0).save(sys.argv[1]))
+"""
+
+CLIPBOARD = """
+import sys
+from PySide6.QtGui import QGuiApplication
+app = QGuiApplication(sys.argv)
+print(app.clipboard().text())
+"""
+
+
+def two_spikes(path: Path) -> Path:
+    """A run of 400 rows whose loss leaves at row 150 and at row 300."""
+    writer, noise = RunWriter.create(path, {"device": "cpu"}), np.random.default_rng(1).normal(size=400) * 0.01
+    for row in range(400):
+        counts = {"attempted": True, "executed": True, "attempted_n": row + 1, "executed_n": row + 1}
+        loss = 40.0 if row in (150, 300) else 2.0 + noise[row]
+        writer.append({"row": row, "step": row, "optimizer": "adam", "loss": loss, "grad_norm": 0.5} | counts)
+    writer.close()
+    return path
+
 
 def test_a_session_at_a_real_display(qtbot: QtBot, tmp_path: Path) -> None:
-    """Open, scrub with keys, click a row, jump to a step, export, quit: each seen in the title or the file."""
+    """To the second incident, three rows back, read, look about with the mouse, export, quit: as a person would."""
     needs("Xvfb", "xdotool", "openbox")
+    run = two_spikes(tmp_path / "two_spikes")
     with x_server() as display:
+        environment = {**os.environ, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb", "XDG_CONFIG_HOME": str(tmp_path)}
         process = subprocess.Popen(
-            [sys.executable, "-m", "spikeview", str(SAMPLES / "update_against_gradient")],
-            cwd=ROOT,
-            env={**os.environ, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb", "XDG_CONFIG_HOME": str(tmp_path)},
-            stderr=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-m", "spikeview", str(run)], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
         )
         person = Person(display, qtbot)
         try:
-            person.wait(lambda: "step 122" in person.title())
-            person.do("key", "Right", "Right", "Right")
-            person.wait(lambda: "step 125" in person.title())
-            person.do("key", "shift+Left")
-            person.wait(lambda: "step 115" in person.title())
-            person.do("key", "End")
-            person.wait(lambda: "step 399" in person.title())
+            person.wait(lambda: "step 149 " in person.title())
+            person.do("key", "n")
+            person.wait(lambda: "step 299 " in person.title())
+            person.keep("second_incident")
+            person.do("key", "Left", "Left", "Left")
+            person.wait(lambda: "step 296 " in person.title())
+            person.do("key", "ctrl+c")
+            reader = [sys.executable, "-c", CLIPBOARD]
+            read = subprocess.run(reader, env=environment, capture_output=True, text=True, check=True).stdout
+            assert [line.split(" | ")[0] for line in read.splitlines()[2:9]] == [f"| {row}" for row in range(293, 300)]
             # in the middle of the first panel: about row 200 of 400
             person.do("mousemove", "660", "160", "click", "1")
             person.wait(lambda: any(f"step {step} " in person.title() for step in range(170, 240)))
@@ -130,8 +197,10 @@ def test_a_session_at_a_real_display(qtbot: QtBot, tmp_path: Path) -> None:
             person.do("type", "77")
             person.do("key", "Return")
             person.wait(lambda: "step 77 " in person.title())
+            person.keep("jumped")
             person.do("key", "e")
             person.wait(lambda: "Export" in person.title())
+            person.keep("export")
             report = tmp_path / "incident.md"
             person.do("key", "ctrl+a")
             person.do("type", str(report))
@@ -145,4 +214,4 @@ def test_a_session_at_a_real_display(qtbot: QtBot, tmp_path: Path) -> None:
             _, errors = process.communicate()
         assert errors == ""
         assert process.returncode == 0
-        assert "update_against_gradient" in report.read_text(encoding="utf-8")
+        assert "two_spikes" in report.read_text(encoding="utf-8")

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF
-from PySide6.QtGui import QColor, QFontInfo, QImage, QPainter
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QEnterEvent, QFontInfo, QImage, QPainter
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from spikeview.rules.diagnosis import Diagnosis
@@ -18,7 +18,19 @@ from spikeview.ui.column import Column
 from spikeview.ui.fonts import scaled
 from spikeview.ui.foot import Foot
 from spikeview.ui.opening import opened
-from spikeview.ui.plot.marks import INF_MARK, LOW_MARK, MARKS, NAN_MARK, SKIPPED_MARK, Mark, draw_mark, lanes
+from spikeview.ui.panels.plotted import Curves
+from spikeview.ui.plot.marks import (
+    INF_MARK,
+    LANE,
+    MARKS,
+    NAN_MARK,
+    NEG_INF_MARK,
+    SKIPPED_MARK,
+    ZERO_MARK,
+    Mark,
+    draw_mark,
+    lanes,
+)
 from spikeview.ui.theme import DARK, LIGHT
 from spikeview.ui.window import Window
 from tests.ui import made_runs
@@ -57,7 +69,7 @@ def test_one_spike_is_seen_at_any_length(show: Show, rows: int) -> None:
     loss[rows // 2] = 9.0
     window = show(diagnosis_of(loss=loss))
     widget = window.plots.panels["loss"]
-    image, area = widget.grab().toImage(), widget._plot_area
+    image, area = widget.grab().toImage(), widget.plot_area
     top = round(area.top() + 0.07 * area.height())
     assert near(image, widget.across.pixel(rows // 2), top, DARK["loss"], reach=6)
     assert not near(image, widget.across.pixel(rows // 5), top, DARK["loss"], reach=6)
@@ -68,41 +80,47 @@ def test_a_finite_row_between_two_nan_is_drawn(show: Show) -> None:
     loss[[0, 20, 39]] = 1.0, 2.0, 3.0
     window = show(diagnosis_of(loss=loss))
     widget = window.plots.panels["loss"]
-    image, area = widget.grab().toImage(), widget._plot_area
+    image, area = widget.grab().toImage(), widget.plot_area
     # 12 is the height of the lane of marks, which is left out above the curve
     middle = (area.top() + 14 + area.bottom()) / 2
     assert near(image, widget.across.pixel(20), middle, DARK["loss"])
 
 
 @pytest.mark.parametrize(("rows", "bad"), [(12, 7), (2_000, 1_311), (200_000, 99_999)])
-@pytest.mark.parametrize(("value", "mark"), [(np.nan, NAN_MARK), (np.inf, INF_MARK), (-np.inf, INF_MARK)])
+@pytest.mark.parametrize(("value", "mark"), [(np.nan, NAN_MARK), (np.inf, INF_MARK), (-np.inf, NEG_INF_MARK)])
 def test_one_bad_row_is_marked_at_any_length(show: Show, rows: int, bad: int, value: float, mark: Mark) -> None:
     loss = np.full(rows, 2.0)
     loss[bad] = value
     window = show(diagnosis_of(loss=loss))
     widget = window.plots.panels["loss"]
     plotted = widget.plotted
-    assert plotted is not None
-    assert lanes(plotted) == (mark,)
+    assert isinstance(plotted, Curves)
+    assert lanes(plotted, window.session.rows.skipped) == (mark,)
     image = widget.grab().toImage()
-    assert near(image, widget.across.pixel(bad), widget._plot_area.top() + 6, DARK[mark.role])
-    assert not near(image, widget.across.pixel(rows // 4), widget._plot_area.top() + 6, DARK[mark.role])
+    assert near(image, widget.across.pixel(bad), widget.plot_area.top() + 6, DARK[mark.role])
+    assert not near(image, widget.across.pixel(rows // 4), widget.plot_area.top() + 6, DARK[mark.role])
 
 
 def test_zero_and_negative_norms_are_marked_on_the_log_axis(show: Show) -> None:
     window = show(diagnosis_of(loss=np.ones(30), grad_norm=np.where(np.arange(30) == 11, 0.0, 1.5)))
     plotted = window.plots.panels["grad_norm"].plotted
-    assert plotted is not None
+    assert isinstance(plotted, Curves)
     assert plotted.log
-    assert lanes(plotted) == (LOW_MARK,)
+    assert lanes(plotted, window.session.rows.skipped, below=True) == (ZERO_MARK,)
 
 
-def test_skipped_rows_are_marked_in_every_panel() -> None:
-    plots = opened(made_runs.clock_drift()).plots[0]
-    for plotted in plots.values():
-        assert plotted is not None
-        assert SKIPPED_MARK in lanes(plotted)
-        assert plotted.skipped.tolist() == [2, 3]
+def test_skipped_rows_are_marked_in_every_panel(show: Show) -> None:
+    window = show(made_runs.clock_drift())
+    assert window.session.rows.skipped.tolist() == [2, 3]
+    for panel_id in ("loss", "grad_norm", "clocks", "alignment"):
+        widget = window.plots.panels[panel_id]
+        image, plotted = widget.grab().toImage(), widget.plotted
+        assert isinstance(plotted, Curves)
+        lane = lanes(plotted, window.session.rows.skipped).index(SKIPPED_MARK)
+        height = widget.plot_area.top() + LANE * (lane + 0.5)
+        for row in (2, 3):
+            assert near(image, widget.across.pixel(row), height, DARK["warn"])
+        assert not near(image, widget.across.pixel(5), height, DARK["warn"])
 
 
 def test_marks_differ_in_shape_and_not_only_in_colour(qtbot: QtBot) -> None:
@@ -132,10 +150,10 @@ def test_a_panel_whose_columns_are_missing_says_which(show: Show) -> None:
     assert widget.plotted is None
     assert widget.height() < 40
     assert widget.panel.missing(window.session.run) == ("update_cosine",)
-    action = window._panel_actions["alignment"]
+    action = window.menus.panels["alignment"]
     assert not action.isEnabled()
     assert action.toolTip() == "not recorded: update_cosine"
-    assert window._panel_actions["loss"].isEnabled()
+    assert window.menus.panels["loss"].isEnabled()
 
 
 def _needed(column: Column) -> int:
@@ -147,7 +165,7 @@ def _needed(column: Column) -> int:
 def test_nothing_is_cut_or_overlaps(window: Window, qtbot: QtBot, size: tuple[int, int], sample: str) -> None:
     window.resize(*size)
     with qtbot.waitSignal(window.session.opened):
-        window.session.open(f"sample_runs/{sample}")
+        window.session.opener.open(f"sample_runs/{sample}")
     for column in (window.summary, window.inspector):
         qtbot.waitUntil(lambda column=column: _needed(column) == column.inside.minimumHeight())
         inside = column.inside
@@ -168,7 +186,7 @@ def test_nothing_is_cut_or_overlaps(window: Window, qtbot: QtBot, size: tuple[in
 def test_the_first_matched_finding_is_seen_without_scrolling(window: Window, qtbot: QtBot, sample: str) -> None:
     window.resize(1280, 800)
     with qtbot.waitSignal(window.session.opened):
-        window.session.open(f"sample_runs/{sample}")
+        window.session.opener.open(f"sample_runs/{sample}")
     column = window.inspector
     qtbot.waitUntil(lambda: _needed(column) == column.inside.minimumHeight())
     first = next(label for label in column._triage.findChildren(QLabel) if "look at: " in label.text())
@@ -214,6 +232,47 @@ def test_the_left_column_folds_first(window: Window) -> None:
     assert window.summary.isVisible()
 
 
+@pytest.mark.parametrize("width", [900, 1100, 1250, 1440])
+def test_the_menus_and_the_keys_have_room_in_a_narrow_window(window: Window, qtbot: QtBot, width: int) -> None:
+    window.resize(width, 600)
+    with qtbot.waitSignal(window.session.opened):
+        window.session.opener.open("sample_runs/update_against_gradient")
+    menus, told = window.header.menus, window.foot._told
+    qtbot.waitUntil(lambda: menus.actionGeometry(menus.actions()[-1]).right() < menus.width())
+    assert not any(each.isVisible() for each in menus.findChildren(QToolButton))
+    assert told.fontMetrics().horizontalAdvance(told.text()) <= told.width()
+    assert told.text().endswith("? keys")
+    qtbot.keyClick(window, Qt.Key.Key_J)
+    assert window.header._step.isVisible()
+
+
+def test_checks_are_counted_and_unfold(qtbot: QtBot, show: Show) -> None:
+    window = show(made_runs.drawn(2_000))
+    folds = {button.accessibleName(): button for button in window.summary.findChildren(QPushButton)}
+    passed = folds["Checks: passed"]
+    assert "1 passed" in passed.text()
+
+    def told() -> str:
+        return " ".join(label.text() for label in window.summary.findChildren(QLabel) if label.isVisible())
+
+    assert "3 ahead of executed" in told() and "loss_count was not recorded" in told()
+    assert "skip rate" not in told()
+    qtbot.mouseClick(passed, Qt.MouseButton.LeftButton)
+    assert "skip rate" in told()
+    qtbot.mouseClick(passed, Qt.MouseButton.LeftButton)
+    assert "skip rate" not in told()
+
+
+def test_a_value_can_be_selected_where_the_mouse_is(qtbot: QtBot, show: Show) -> None:
+    window = show(made_runs.drawn(2_000))
+    value = window.inspector._chain._values["loss"]
+    middle = QPointF(value.rect().center())
+    QApplication.sendEvent(value, QEnterEvent(middle, middle, middle))
+    qtbot.mouseDClick(value, Qt.MouseButton.LeftButton, pos=QPoint(6, value.height() // 2))
+    assert value.selectedText() and value.selectedText() in value.text()
+    assert not value.grab().isNull()
+
+
 def test_the_legend_tells_every_mark(window: Window) -> None:
     foot = window.foot
     assert isinstance(foot, Foot)
@@ -237,3 +296,50 @@ def test_colours_change_with_the_theme_and_come_from_one_table(show: Show) -> No
     assert window.grab().toImage().pixelColor(corner) == DARK["window"]
     window.toggle_theme()
     assert window.grab().toImage().pixelColor(corner) == LIGHT["window"]
+
+
+@pytest.mark.parametrize("many", [1, 3, 5_000])
+def test_every_incident_is_a_band_however_many_there_are(show: Show, many: int) -> None:
+    rows = 20_000
+    diagnosis = diagnosis_of(loss=np.ones(rows), grad_norm=np.ones(rows))
+    view, firsts = diagnosis.views[0], np.linspace(100, rows - 200, many).astype(int)
+    incidents = tuple(made_runs.incident_at(view, int(first), int(first) + 1) for first in firsts)
+    window = show(Diagnosis(diagnosis.run, (view,), incidents, ()))
+    window.session.show_all()
+    widget = window.plots.panels["loss"]
+    image, height = widget.grab().toImage(), round(widget.plot_area.top() + 5)
+    for first in firsts[:: max(1, many // 50)]:
+        x = round(widget.across.pixel(float(first)) + 1)
+        assert image.pixelColor(x, height) != DARK["panel"]
+    assert image.pixelColor(round(widget.across.pixel(20)), height) == DARK["panel"]
+    assert window.summary._incidents.model().rowCount() == many
+
+
+def test_steps_of_eight_digits_are_not_cut(show: Show) -> None:
+    rows, late = 400, 12_345_600
+    steps = np.arange(rows) + late
+    random = np.random.default_rng(4)
+    run = made_runs.run_of(
+        {
+            "step": steps,
+            "loss": 2.2 + random.normal(size=rows) * 0.03,
+            "grad_norm": 0.34 * np.exp(random.normal(size=rows) * 0.1),
+            "clip_coef": np.full(rows, 0.261),
+            "attempted": np.ones(rows, bool),
+            "executed": np.ones(rows, bool),
+            "attempted_n": steps,
+            "executed_n": steps - 3,
+            "scheduled_n": steps,
+            "update_ratio": 9.8e-4 * np.exp(random.normal(size=rows) * 0.1),
+            "update_cosine": 0.6 + random.normal(size=rows) * 0.05,
+        }
+    )
+    view = made_runs.view_of(run)
+    window = show(Diagnosis(run, (view,), (made_runs.incident_at(view, 200, 201),), ()))
+    table = window.inspector._neighbours
+    measure = table.fontMetrics()
+    for column in range(table.model().columnCount()):
+        texts = [table.model().index(row, column).data() for row in range(table.model().rowCount())]
+        assert max(map(measure.horizontalAdvance, texts)) + 4 <= table.columnWidth(column)
+    title = window.inspector._title
+    assert title.sizeHint().width() <= title.width()

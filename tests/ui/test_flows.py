@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QTextDocument
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from spikeview.rules.diagnosis import Diagnosis, diagnose
@@ -45,6 +45,19 @@ def click_row(qtbot: QtBot, window: Window, panel: str, row: int) -> None:
     at = QPoint(round(widget.across.pixel(row)), widget.height() // 2)
     qtbot.mouseMove(widget, at)
     qtbot.mouseClick(widget, Qt.MouseButton.LeftButton, pos=at)
+
+
+def drag(
+    qtbot: QtBot,
+    widget: QWidget,
+    start: QPoint,
+    by: int,
+    modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
+) -> None:
+    qtbot.mousePress(widget, Qt.MouseButton.LeftButton, modifier, start)
+    for moved in (by // 2, by):
+        qtbot.mouseMove(widget, start + QPoint(moved, 0))
+    qtbot.mouseRelease(widget, Qt.MouseButton.LeftButton, modifier, start + QPoint(by, 0))
 
 
 def test_opening_a_run_goes_to_the_transition_before_its_first_bad_observation(open_sample: Open) -> None:
@@ -183,17 +196,21 @@ def test_the_mouse_reads_rows_pans_zooms_and_scrubs(qtbot: QtBot, show: Show) ->
     assert abs(session.hovered - row) <= 1
     first, last = session.range
     middle = QPoint(widget.width() // 2 + 150, 90)
-    qtbot.mousePress(widget, Qt.MouseButton.LeftButton, pos=middle)
-    qtbot.mouseMove(widget, middle + QPoint(-100, 0))
-    qtbot.mouseRelease(widget, Qt.MouseButton.LeftButton, pos=middle + QPoint(-100, 0))
+    drag(qtbot, widget, middle, -100, Qt.KeyboardModifier.ShiftModifier)
     assert session.range[0] > first
     assert session.range[1] - session.range[0] == pytest.approx(last - first)
+    ends = [widget.across.position(middle.x() + each) for each in (0, 100)]
+    drag(qtbot, widget, middle, 100)
+    assert session.range == pytest.approx(ends)
+    qtbot.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert session.range[1] - session.range[0] == pytest.approx(last - first)
+    qtbot.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
+    assert session.range == pytest.approx(ends)
+    session.select(1)
 
     cursor = session.cursor
     on_cursor = QPoint(round(widget.across.pixel(cursor)), 90)
-    qtbot.mousePress(widget, Qt.MouseButton.LeftButton, pos=on_cursor)
-    qtbot.mouseMove(widget, on_cursor + QPoint(60, 0))
-    qtbot.mouseRelease(widget, Qt.MouseButton.LeftButton, pos=on_cursor + QPoint(60, 0))
+    drag(qtbot, widget, on_cursor, 60)
     assert session.cursor > cursor + 20
 
     qtbot.mouseDClick(widget, Qt.MouseButton.LeftButton, pos=middle)
@@ -244,8 +261,8 @@ def test_bad_input_shows_a_message_in_place_and_loses_nothing(
 ) -> None:
     window = open_sample("amp_clock_drift")
     path = bad_inputs(tmp_path)[kind]
-    window.session.open(str(path))
-    qtbot.waitUntil(lambda: window.session.failure is not None)
+    window.session.opener.open(str(path))
+    qtbot.waitUntil(lambda: window.session.opener.failure is not None)
     assert window.notice.isVisible()
     assert str(path) in window.notice.text
     assert "\n" in window.notice.text
@@ -258,18 +275,18 @@ def test_bad_input_shows_a_message_in_place_and_loses_nothing(
 def test_a_fault_of_our_own_is_told_and_logged(
     qtbot: QtBot, window: Window, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("spikeview.ui.opening.diagnose", lambda run: 1 / 0)
-    window.session.open(str(SAMPLES / "healthy"))
-    qtbot.waitUntil(lambda: window.session.failure is not None)
+    monkeypatch.setattr("spikeview.ui.opening.diagnose", lambda *_: 1 / 0)
+    window.session.opener.open(str(SAMPLES / "healthy"))
+    qtbot.waitUntil(lambda: window.session.opener.failure is not None)
     assert "ZeroDivisionError" in window.notice.text
     assert "ZeroDivisionError" in caplog.text
     caplog.clear()
 
 
 def test_a_later_open_overtakes_an_earlier_one(qtbot: QtBot, window: Window) -> None:
-    window.session.open(str(SAMPLES / "update_against_gradient"))
-    window.session.open(str(SAMPLES / "amp_clock_drift"))
-    qtbot.waitUntil(lambda: window.session.opening is None)
+    window.session.opener.open(str(SAMPLES / "update_against_gradient"))
+    window.session.opener.open(str(SAMPLES / "amp_clock_drift"))
+    qtbot.waitUntil(lambda: window.session.opener.task is None)
     window.session.close()
     assert window.session.run.name == "amp_clock_drift"
 
@@ -282,7 +299,7 @@ def test_export_writes_the_report(qtbot: QtBot, open_sample: Open, tmp_path: Pat
     assert dialog is not None
     assert dialog.selectedFiles()[0].endswith("amp_clock_drift-step-2.html")
     target = tmp_path / f"incident.{suffix}"
-    with qtbot.waitSignal(window.session.exported, timeout=30_000):
+    with qtbot.waitSignal(window.session.exporting.written, timeout=30_000):
         dialog.fileSelected.emit(str(target))
     dialog.close()
     assert "amp_clock_drift" in target.read_text(encoding="utf-8")
@@ -293,8 +310,8 @@ def test_a_report_that_cannot_be_written_is_told(
     qtbot: QtBot, open_sample: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     window = open_sample("amp_clock_drift")
-    window.session.export(tmp_path / "no" / "such" / "place.html")
-    qtbot.waitUntil(lambda: window.session.exporting is None, timeout=30_000)
+    window.session.exporting.write(tmp_path / "no" / "such" / "place.html")
+    qtbot.waitUntil(lambda: window.session.exporting.task is None, timeout=30_000)
     assert "not written" in window.foot.text
     caplog.clear()
 
@@ -305,7 +322,7 @@ def test_the_theme_switches_and_stays_readable(qtbot: QtBot, open_sample: Open) 
     qtbot.keyClick(window, Qt.Key.Key_T)
     assert window.session.theme.name == "light"
     light = window.grab().toImage()
-    for point in (QPoint(700, 60), QPoint(20, 700), QPoint(1100, 870)):
+    for point in (QPoint(700, 60), QPoint(20, 700), QPoint(1055, 870)):
         assert dark.pixelColor(point).lightness() < 60
         assert light.pixelColor(point).lightness() > 220
 
@@ -379,8 +396,8 @@ def test_closing_while_a_run_is_being_opened_leaves_no_thread(qtbot: QtBot) -> N
     window = Window()
     qtbot.addWidget(window)
     window.show()
-    window.session.open(str(SAMPLES / "update_against_gradient"))
-    task = window.session.opening
+    window.session.opener.open(str(SAMPLES / "update_against_gradient"))
+    task = window.session.opener.task
     assert task is not None
     window.close()
     assert task.isFinished()

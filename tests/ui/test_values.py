@@ -63,7 +63,7 @@ def test_long_clocks_show_the_digits_in_which_they_differ() -> None:
     columns = {"attempted_n": [8220, 1_048_576], "executed_n": [8219, 1_048_573], "scheduled_n": [8220, 1_048_576]}
     view = made_runs.view_of(made_runs.run_of({**columns, "executed": [True, True], "attempted": [True, True]}))
     assert clocks(view, 0).text == "8220/8219/8220"
-    assert clocks(view, 1).text == "…8576/8573/8576"
+    assert clocks(view, 1).text == "…76/73/76"
     assert clocks(view, 1, narrow=False).text == "1048576/1048573/1048576"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spikeview.rules.diagnosis import View
-from spikeview.ui.panels.panel import Curve, Panel, beside_baseline, column
+from spikeview.ui.panels.panel import Curve, CurvePanel, beside_baseline, column
 from spikeview.ui.spans import Span
 from spikeview.ui.values import cell
 
@@ -17,7 +17,7 @@ def head(view: View, position: int) -> Sequence[Span]:
     return [Span(f"{measured}   " if measured else ""), *beside_baseline(cosine)]
 
 
-ALIGNMENT = Panel(
+ALIGNMENT = CurvePanel(
     id="alignment",
     title="Alignment cos(Δθ, −g)",
     columns=("update_cosine",),
@@ -26,6 +26,8 @@ ALIGNMENT = Panel(
     curves=(Curve("cosine", column("update_cosine")),),
     head=head,
     limits=(-1.08, 1.08),
+    ticks=(1.0, 0.0, -1.0),
     signed=True,
     weight=8,
+    shown=True,
 )

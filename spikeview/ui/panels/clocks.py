@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from spikeview.format import words
 from spikeview.rules.diagnosis import View
 from spikeview.run import Kind, Run
-from spikeview.ui.panels.panel import Curve, Panel, Series
+from spikeview.ui.near import near
+from spikeview.ui.panels.panel import ByRow, Curve, CurvePanel, Series
 from spikeview.ui.spans import Span
 
 
-def ahead(clock: str) -> Callable[[Run], Series]:
+def ahead(clock: str) -> ByRow:
     """By how much a clock is ahead of the executions; a cell is what the less known of the two is."""
 
     def read(run: Run) -> Series:
-        difference = (run.values(clock) - run.values("executed_n")).astype(np.float64)
+        difference = np.empty(len(run))
+        np.subtract(run.values(clock), run.values("executed_n"), out=difference, casting="unsafe")
         kinds = np.maximum(run.kind(clock), run.kind("executed_n"))
         difference[kinds > 0] = np.nan
         return difference, kinds
 
-    return read
+    return ByRow((clock, "executed_n"), read)
 
 
 def head(view: View, position: int) -> Sequence[Span]:
     """Both differences, each with the line it is drawn as."""
+    block, at = near(view, position)
     spans: list[Span] = []
     for clock, name, line in (("attempted_n", "attempted", "──"), ("scheduled_n", "scheduled", "╌╌")):
         spans += [
@@ -34,7 +37,7 @@ def head(view: View, position: int) -> Sequence[Span]:
             Span(line, name, fixed=True, bold=True),
             Span(f" {name}", name),
             Span(" − executed "),
-            _difference(view.run, clock, position),
+            _difference(block.run, clock, at),
         ]
     return spans
 
@@ -47,7 +50,7 @@ def _difference(run: Run, clock: str, position: int) -> Span:
     return Span(f"{value:d}", "warn" if value else "text", fixed=True)
 
 
-CLOCKS = Panel(
+CLOCKS = CurvePanel(
     id="clocks",
     title="Clocks",
     columns=("attempted_n", "executed_n"),
@@ -58,4 +61,5 @@ CLOCKS = Panel(
     least_span=3.0,
     stairs=True,
     weight=6,
+    shown=True,
 )

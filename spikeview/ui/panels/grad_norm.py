@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spikeview.rules.diagnosis import View
-from spikeview.ui.panels.panel import Curve, Panel, column
+from spikeview.ui.panels.panel import Curve, CurvePanel, column, has_values
 from spikeview.ui.spans import Span
 from spikeview.ui.values import cell
 
@@ -14,13 +14,13 @@ def head(view: View, position: int) -> Sequence[Span]:
     """The norm, how far it is from its baseline, the clip coefficient."""
     norm = cell(view, "grad_norm", position)
     spans = [Span(norm.text, norm.role, fixed=True), Span(f"   {norm.away}" if norm.away else "")]
-    if view.run.recorded("clip_coef").any():
+    if has_values(view.run, "clip_coef"):
         coefficient = cell(view, "clip_coef", position)
         spans += [Span("   coefficient "), Span(coefficient.text, coefficient.role, fixed=True)]
     return spans
 
 
-GRAD_NORM = Panel(
+GRAD_NORM = CurvePanel(
     id="grad_norm",
     title="Pre-clip gradient norm",
     columns=("grad_norm",),
@@ -32,4 +32,5 @@ GRAD_NORM = Panel(
     limit="max_norm",
     strip="clip_coef",
     weight=9,
+    shown=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spikeview.rules.diagnosis import View
-from spikeview.ui.panels.panel import Curve, Panel, beside_baseline, column
+from spikeview.ui.panels.panel import Curve, CurvePanel, beside_baseline, column
 from spikeview.ui.spans import Span
 from spikeview.ui.values import cell
 
@@ -15,7 +15,7 @@ def head(view: View, position: int) -> Sequence[Span]:
     return [Span("raw   "), *beside_baseline(cell(view, "loss", position))]
 
 
-LOSS = Panel(
+LOSS = CurvePanel(
     id="loss",
     title="Loss",
     columns=("loss",),
@@ -25,4 +25,5 @@ LOSS = Panel(
     head=head,
     scale="auto",
     weight=10,
+    shown=True,
 )

@@ -1,4 +1,4 @@
-"""What a panel declares, and the series that are built from it while a run is opened."""
+"""What a panel declares: which columns it needs, what it draws of them, and what its head says of one row."""
 
 from __future__ import annotations
 
@@ -9,68 +9,123 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spikeview.analysis.clocks import skipped_or_declined
-from spikeview.analysis.envelope import Positions, Pyramid, build
 from spikeview.rules.diagnosis import View
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 from spikeview.ui.spans import Span
 from spikeview.ui.values import Cell
 
 Scale = Literal["linear", "log", "auto"]
 Series = tuple[Floats, NDArray[np.uint8]]
-WIDE = 100.0
+
+
+@dataclass(frozen=True)
+class ByRow:
+    """A reader of a series of which each cell comes of its own row alone, and of these columns.
+
+    `own` says that the values are an array that the run keeps, and not one that is made of several.
+    """
+
+    columns: tuple[str, ...]
+    make: Callable[[Run], Series]
+    own: bool = False
+
+    def __call__(self, run: Run) -> Series:
+        return self.make(run)
 
 
 @dataclass(frozen=True)
 class Curve:
     """One line: the role of its colour, and its values and kinds, both [rows], read from a run.
 
-    `dashed` is for a curve that may lie upon another: both are seen.
+    `dashed` is for a curve that may lie upon another: both are seen. `sparse` is for one that few rows have: its
+    points are drawn large, and joined over the rows between.
     """
 
     role: str
     read: Callable[[Run], Series]
     dashed: bool = False
+    sparse: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Panel:
     """One plot. `columns` are those it cannot do without; `head` is the text at its right for one row.
 
-    `scale` "auto" is log where all values are positive and the largest is over 100 times the median. `limits` fixes the
-    range; without it the visible values do, over at least `least_span`. `limit` is a column drawn as a dashed
-    line, `strip` a factor from 0 to 1 drawn as a strip below, darker where lower. `weight` shares out the height.
+    `lacks` says what else a run has to have and has not, empty where nothing is missing. `weight` shares out the
+    height; a panel that is not `shown` is there from the first time a user asks for it.
     """
 
     id: str
     title: str
-    columns: tuple[str, ...]
     help: str
-    curves: tuple[Curve, ...]
     head: Callable[[View, int], Sequence[Span]]
+    columns: tuple[str, ...] = ()
+    lacks: Callable[[Run], str] = lambda run: ""
+    weight: int = 6
+    shown: bool = False
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that its series are made of, as far as it says so."""
+        return self.columns
+
+    def missing(self, run: Run) -> tuple[str, ...]:
+        """The needed columns of which the run holds no value."""
+        return tuple(name for name in self.columns if not has_values(run, name))
+
+    def reason(self, run: Run) -> str:
+        """Why the panel has nothing to show of this run, in a few words; empty where it has."""
+        missing = self.missing(run)
+        return f"not recorded: {', '.join(missing)}" if missing else self.lacks(run)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePanel(Panel):
+    """Curves on one axis of values; of some runs there are `more`.
+
+    `scale` "auto" is log where all values are positive and the largest is over 100 times the median. `limits` fixes the
+    range and `ticks` its labels; without them the visible values do, over at least `least_span`. `limit` is a column
+    drawn as a dashed line, `strip` a factor from 0 to 1 drawn as a strip below, darker where lower.
+    """
+
+    curves: tuple[Curve, ...]
+    more: Callable[[Run], tuple[Curve, ...]] = lambda run: ()
     scale: Scale = "linear"
     limits: tuple[float, float] | None = None
+    ticks: tuple[float, ...] = ()
     least_span: float = 0.0
     signed: bool = False
     stairs: bool = False
     limit: str | None = None
     strip: str | None = None
-    weight: int = 3
 
-    def missing(self, run: Run) -> tuple[str, ...]:
-        """The needed columns of which the run holds no value."""
-        return tuple(column for column in self.columns if not run.recorded(column).any())
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (*self.columns, *(name for name in (self.limit, self.strip) if name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatPanel(Panel):
+    """A row of cells for each name, in log of its values: `read` gives names, positions and values of the cells."""
+
+    read: Callable[[Run], Cells]
 
 
 @dataclass(frozen=True, eq=False)
-class Plotted:
-    """A panel's series for one view, ready to draw. `skipped` are the positions of skipped rows, rising."""
+class Cells:
+    """Values of named things on some rows: `values` is [names, positions], NaN where there is none.
 
-    log: bool
-    curves: tuple[Pyramid, ...]
-    limit: Pyramid | None
-    strip: Pyramid | None
-    skipped: Positions
+    `positions` rise; `names` stand from top to bottom.
+    """
+
+    names: tuple[str, ...]
+    positions: NDArray[np.int64]
+    values: Floats
+
+
+def has_values(run: Run, name: str) -> bool:
+    """Whether any value of a column was recorded; no more is read than it takes to tell."""
+    return run.holds(name)
 
 
 def beside_baseline(found: Cell) -> list[Span]:
@@ -79,32 +134,11 @@ def beside_baseline(found: Cell) -> list[Span]:
     return [*spans, Span("   baseline "), Span(found.band, fixed=True)] if found.band else spans
 
 
-def column(name: str) -> Callable[[Run], Series]:
+def named(name: str, role: str, found: Cell, line: str = "──") -> list[Span]:
+    """A value behind the name and the line of its curve, where a panel has several."""
+    return [Span(line, role, fixed=True, bold=True), Span(f" {name} ", role), Span(found.text, found.role, fixed=True)]
+
+
+def column(name: str) -> ByRow:
     """A reader of one column as it was recorded."""
-    return lambda run: (run.values(name).astype(np.float64, copy=False), run.kind(name))
-
-
-def plotted(panel: Panel, run: Run) -> Plotted | None:
-    """The series of a panel; None where the run lacks a column it needs. Raises nothing."""
-    if panel.missing(run):
-        return None
-    series = [curve.read(run) for curve in panel.curves]
-    log = panel.scale == "log" or (panel.scale == "auto" and all(_is_wide(*each) for each in series))
-    return Plotted(
-        log=log,
-        curves=tuple(build(values, kinds, positive=log) for values, kinds in series),
-        limit=_optional(panel.limit, run, log),
-        strip=_optional(panel.strip, run, False),
-        skipped=np.flatnonzero(skipped_or_declined(run)),
-    )
-
-
-def _optional(name: str | None, run: Run, positive: bool) -> Pyramid | None:
-    if name is None or not run.recorded(name).any():
-        return None
-    return build(*column(name)(run), positive=positive)
-
-
-def _is_wide(values: Floats, kinds: NDArray[np.uint8]) -> bool:
-    finite = values if not kinds.any() else values[kinds == Kind.FINITE]
-    return len(finite) > 0 and bool(finite.min() > 0) and bool(finite.max() / WIDE > np.median(finite))
+    return ByRow((name,), lambda run: (run.values(name).astype(np.float64, copy=False), run.kind(name)), own=True)

@@ -6,11 +6,11 @@ import math
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtCore import QLineF, QPointF, Qt
+from PySide6.QtGui import QPainter, QPen
 from shiboken6 import Shiboken
 
-from spikeview.analysis.envelope import DRAWN, Envelope, Pyramid, envelope, row_flags
+from spikeview.analysis.envelope import BLOCK, DRAWN, Envelope, Positions, Pyramid, envelope, row_flags
 from spikeview.run import Floats
 from spikeview.ui.plot.scale import Across, Up
 
@@ -19,6 +19,7 @@ SMOOTH_UP_TO: Final = 400
 DASH: Final = 6.0
 DASH_EVERY: Final = 11.0
 ASIDE: Final = 2.0
+ASUNDER: Final = 4
 
 
 def columns_of(pyramid: Pyramid, across: Across) -> Envelope:
@@ -35,14 +36,20 @@ def draw_curve(
     pen: QPen,
     stairs: bool = False,
     dashed: bool = False,
+    sparse: bool = False,
 ) -> None:
     """The curve of what is visible; points are drawn too where rows stand apart, and where one stands alone.
 
-    A dashed curve is all of upright and level lines, and has no points but for those that stand alone.
+    A dashed curve is all of upright and level lines, and has no points but for those that stand alone. Of a sparse
+    one the points are drawn and joined, while they can be told apart.
     """
+    if sparse:
+        positions = sparse_rows(pyramid, across)
+        if len(positions) * ASUNDER <= across.width:
+            draw_joined(painter, across.pixels(positions), up.pixels(pyramid.values[positions]), pen)
+            return
     if across.rows_per_pixel > 1:
-        lines = _column_lines(columns, across, up)
-        draw_lines(painter, _dashes(lines) if dashed else lines, pen)
+        draw_columns(painter, columns, across, up, pen, dashed)
         return
     positions, values = drawn_rows(pyramid, across)
     x, y = across.pixels(positions), up.pixels(values)
@@ -57,52 +64,16 @@ def draw_curve(
     draw_lines(painter, lines, QPen(pen.color(), pen.widthF() + (1.0 if stairs else 0.6) * few))
     alone = ~(np.append(joined, False) | np.insert(joined, 0, False)) if len(positions) else joined
     pointed = np.ones(len(x), dtype=bool) if 1 / across.rows_per_pixel >= POINTS_FROM and not dashed else alone
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(pen.color())
-    radius = 2.6 if 1 / across.rows_per_pixel >= 3 * POINTS_FROM else 1.8
-    for at, height in zip(x[pointed], y[pointed], strict=True):
-        painter.drawEllipse(QPointF(at, height), radius, radius)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    _draw_points(painter, x[pointed], y[pointed], pen, 2.6 if 1 / across.rows_per_pixel >= 3 * POINTS_FROM else 1.8)
 
 
-def draw_limit(painter: QPainter, columns: Envelope, across: Across, up: Up, colour: QColor) -> None:
-    """A limit that rarely changes: a dashed line at every value it has."""
-    held = np.flatnonzero(columns.drawn)
-    if len(held) == 0:
-        return
-    pen = QPen(colour, 1)
-    pen.setDashPattern([5, 4])
-    painter.setPen(pen)
-    values = columns.high[held]
-    for part in np.split(np.arange(len(held)), np.flatnonzero(np.diff(values)) + 1):
-        height = round(up.pixel(float(values[part[0]]))) + 0.5
-        begin, end = across.left + float(held[part[0]]), across.left + float(held[part[-1]]) + 1
-        if len(part) == len(held):
-            begin, end = across.left, across.left + across.width
-        painter.drawLine(QLineF(begin, height, end, height))
+def draw_columns(painter: QPainter, columns: Envelope, across: Across, up: Up, pen: QPen, dashed: bool = False) -> None:
+    """One upright line for each column of pixels that holds a drawable row."""
+    lines = _column_lines(columns, across, up)
+    draw_lines(painter, _dashes(lines) if dashed else lines, pen)
 
 
-def draw_strip(painter: QPainter, pyramid: Pyramid, across: Across, area: QRectF, colour: QColor) -> None:
-    """A factor from 0 to 1 as a strip, darker where it is lower; each row as wide as it is apart from the next."""
-    width = max(1, int(area.width()))
-    if across.rows_per_pixel > 1:
-        columns = columns_of(pyramid, across)
-        factor = np.where(columns.drawn, columns.low, 1.0)
-    else:
-        rows = np.floor(across.first + (np.arange(width) + 0.5) * across.rows_per_pixel + 0.5).astype(np.int64)
-        inside = (rows >= 0) & (rows < len(pyramid))
-        rows = np.clip(rows, 0, len(pyramid) - 1)
-        factor = np.where(inside & (pyramid.kinds[rows] == 0), pyramid.values[rows], 1.0)
-    strength = np.where(factor < 1, 0.2 + 0.8 * (1 - np.clip(factor, 0, 1)), 0.0)
-    pixels = np.empty((1, width, 4), dtype=np.uint8)
-    for channel, level in enumerate((colour.blue(), colour.green(), colour.red(), 255)):
-        pixels[0, :, channel] = np.round(level * strength)
-    image = QImage(pixels.data, width, 1, QImage.Format.Format_ARGB32_Premultiplied)
-    painter.drawImage(area, image)
-
-
-def drawn_rows(pyramid: Pyramid, across: Across) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Floats]:
+def drawn_rows(pyramid: Pyramid, across: Across) -> tuple[Positions, Floats]:
     """Positions and values of the drawable rows in sight, and of one on either side so that lines go on."""
     begin = min(max(0, math.floor(across.first) - 1), len(pyramid))
     end = min(len(pyramid), math.ceil(across.last) + 2)
@@ -111,17 +82,51 @@ def drawn_rows(pyramid: Pyramid, across: Across) -> tuple[np.ndarray[tuple[int],
     return begin + np.flatnonzero(drawn), pyramid.values[rows][drawn]
 
 
+def sparse_rows(pyramid: Pyramid, across: Across) -> Positions:
+    """The positions of the drawable rows in sight of a series that has few, and of one on either side."""
+    begin, end = np.clip([math.floor(across.first), math.ceil(across.last) + 1], 0, len(pyramid))
+    blocks = np.flatnonzero(pyramid.flags & DRAWN)
+    near = _and_beside(blocks, begin // BLOCK, -(-end // BLOCK))
+    rows = (near[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+    rows = rows[rows < len(pyramid)]
+    rows = rows[row_flags(pyramid.values[rows], pyramid.kinds[rows], pyramid.positive) == DRAWN]
+    return _and_beside(rows, begin, end)
+
+
+def _and_beside(rising: Positions, begin: int, end: int) -> Positions:
+    """Those from begin on and before the end, and one on either side."""
+    first, last = np.searchsorted(rising, [begin, end])
+    return rising[max(0, first - 1) : last + 1]
+
+
+def draw_joined(painter: QPainter, x: Floats, y: Floats, pen: QPen) -> None:
+    """Points, and the lines between them."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    draw_lines(painter, np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1), QPen(pen.color(), 1.4))
+    _draw_points(painter, x, y, pen, 2.6)
+
+
+def _draw_points(painter: QPainter, x: Floats, y: Floats, pen: QPen, radius: float) -> None:
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(pen.color())
+    for at, height in zip(x, y, strict=True):
+        painter.drawEllipse(QPointF(at, height), radius, radius)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+
+
 def _column_lines(columns: Envelope, across: Across, up: Up) -> Floats:
     """One upright line a column, each long enough to meet the one before it."""
     held = np.flatnonzero(columns.drawn)
-    top, bottom = up.pixels(columns.high[held]), up.pixels(columns.low[held])
+    top, bottom = up.pixels(np.stack([columns.high[held], columns.low[held]]))
     joined = np.diff(held) == 1
-    reach_up = np.where(joined, np.minimum(top[1:], bottom[:-1]), top[1:])
-    reach_down = np.where(joined, np.maximum(bottom[1:], top[:-1]), bottom[1:])
-    x = across.left + held + 0.5
-    # a line of no length would not be drawn at all
-    upper, lower = np.concatenate([top[:1], reach_up]), np.concatenate([bottom[:1], reach_down]) + 0.8
-    return np.stack([x, upper, x, lower], axis=1)
+    lines = np.empty((len(held), 4))
+    lines[:, 0] = lines[:, 2] = across.left + 0.5 + held
+    lines[:, 1], lines[:, 3] = top, bottom
+    np.minimum(top[1:], bottom[:-1], out=lines[1:, 1], where=joined)
+    np.maximum(bottom[1:], top[:-1], out=lines[1:, 3], where=joined)
+    lines[:, 3] += 0.8  # a line of no length would not be drawn at all
+    return lines
 
 
 def _as_stairs(lines: Floats) -> Floats:

@@ -1,7 +1,8 @@
-"""The strip of marks at a panel's top: each kind of bad row with its own shape, in a lane of its own."""
+"""The marks of bad rows, each kind with its own shape in a lane of its own: above the curves, or in a gutter below."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
-from spikeview.analysis.envelope import NAN, NEG_INF, NOT_POSITIVE, POS_INF, Envelope
-from spikeview.ui.panels.panel import Plotted
+from spikeview.analysis.envelope import NAN, NEG_INF, NEGATIVE, POS_INF, ZERO, Envelope, Positions
+from spikeview.ui.panels.plotted import Curves
 from spikeview.ui.plot.scale import Across
 from spikeview.ui.theme import Theme
 
@@ -21,38 +22,48 @@ APART = 8
 
 @dataclass(frozen=True)
 class Mark:
-    """One kind of bad row: the text of its legend and the role of its colour; its shape is in `draw_mark`."""
+    """One kind of bad row: its legend, the role of its colour and the flag it stands for; `draw_mark` has its shape.
+
+    Those that are `below` are what a log axis has no place for.
+    """
 
     id: str
     text: str
     role: str
+    flag: int = 0
+    below: bool = False
 
 
-NAN_MARK = Mark("nan", "NaN", "bad")
-INF_MARK = Mark("inf", "Inf", "bad")
+NAN_MARK = Mark("nan", "NaN", "bad", int(NAN))
+INF_MARK = Mark("inf", "Inf", "bad", int(POS_INF))
+NEG_INF_MARK = Mark("neg_inf", "−Inf", "bad", int(NEG_INF))
 SKIPPED_MARK = Mark("skipped", "skipped", "warn")
-LOW_MARK = Mark("low", "≤ 0", "warn")
-MARKS = (NAN_MARK, INF_MARK, SKIPPED_MARK, LOW_MARK)
+ZERO_MARK = Mark("zero", "0", "warn", int(ZERO), below=True)
+NEGATIVE_MARK = Mark("negative", "< 0", "warn", int(NEGATIVE), below=True)
+MARKS = (NAN_MARK, INF_MARK, NEG_INF_MARK, SKIPPED_MARK, ZERO_MARK, NEGATIVE_MARK)
 
 
-def lanes(plotted: Plotted) -> tuple[Mark, ...]:
+def lanes(curves: Curves, skipped: Positions, below: bool = False) -> tuple[Mark, ...]:
     """The kinds of mark this run has anywhere in these series, so that a panel's lanes stay while it is moved."""
-    seen = int(np.bitwise_or.reduce([np.bitwise_or.reduce(curve.flags, initial=0) for curve in plotted.curves]))
-    found = [mark for mark, bits in _BITS if seen & int(bits)]
-    return tuple(mark for mark in MARKS if mark in found or (mark is SKIPPED_MARK and len(plotted.skipped)))
-
-
-_BITS = ((NAN_MARK, NAN), (INF_MARK, POS_INF | NEG_INF), (LOW_MARK, NOT_POSITIVE))
+    found = [mark for mark in MARKS if curves.seen & mark.flag or (mark is SKIPPED_MARK and len(skipped))]
+    return tuple(mark for mark in found if mark.below == below)
 
 
 def draw_marks(
-    painter: QPainter, plotted: Plotted, columns: Sequence[Envelope], across: Across, top: float, theme: Theme
+    painter: QPainter,
+    marks: Sequence[Mark],
+    columns: Sequence[Envelope],
+    skipped: Positions,
+    across: Across,
+    top: float,
+    theme: Theme,
 ) -> None:
     """One lane for each kind. Every bad column has its tick; shapes stand no closer than they can be told apart."""
+    if not marks:
+        return
     flags = np.bitwise_or.reduce([column.flags for column in columns])
-    bits = dict(_BITS)
-    for lane, mark in enumerate(lanes(plotted)):
-        found = _skipped(plotted, across) if mark is SKIPPED_MARK else np.flatnonzero(flags & bits[mark])
+    for lane, mark in enumerate(marks):
+        found = marked(skipped, across) if mark is SKIPPED_MARK else np.flatnonzero(flags & mark.flag)
         y = top + LANE * (lane + 0.5)
         shaped = _apart(found)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -66,32 +77,33 @@ def draw_marks(
 
 
 def draw_mark(painter: QPainter, mark: Mark, centre: QPointF, theme: Theme, size: float = 4.0) -> None:
-    """◆ NaN, ▲ Inf, × skipped, ▽ zero or below."""
+    """◆ NaN, ▲ Inf, ▼ -Inf, × skipped, ○ zero, ▽ negative."""
     x, y, colour = centre.x(), centre.y(), theme[mark.role]
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour)
+    hollow = mark.below
+    painter.setPen(QPen(colour, 1.2) if hollow else Qt.PenStyle.NoPen)
+    painter.setBrush(Qt.BrushStyle.NoBrush if hollow else colour)
     if mark is NAN_MARK:
         painter.drawPolygon(
             QPolygonF([QPointF(x, y - size), QPointF(x + size, y), QPointF(x, y + size), QPointF(x - size, y)])
         )
-    elif mark is INF_MARK:
-        up = size * 0.9
-        painter.drawPolygon(QPolygonF([QPointF(x, y - up), QPointF(x + size, y + up), QPointF(x - size, y + up)]))
     elif mark is SKIPPED_MARK:
         arm = size * 0.75
         painter.setPen(QPen(colour, 1.6))
         painter.drawLine(QPointF(x - arm, y - arm), QPointF(x + arm, y + arm))
         painter.drawLine(QPointF(x - arm, y + arm), QPointF(x + arm, y - arm))
+    elif mark is ZERO_MARK:
+        painter.drawEllipse(centre, size * 0.7, size * 0.7)
     else:
-        painter.setPen(QPen(colour, 1.2))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        low = size * 0.8
-        painter.drawPolygon(QPolygonF([QPointF(x - size, y - low), QPointF(x + size, y - low), QPointF(x, y + low)]))
+        tip = -size * 0.9 if mark is INF_MARK else size * 0.9
+        painter.drawPolygon(QPolygonF([QPointF(x, y + tip), QPointF(x + size, y - tip), QPointF(x - size, y - tip)]))
 
 
-def _skipped(plotted: Plotted, across: Across) -> NDArray[np.int64]:
-    begin, end = np.searchsorted(plotted.skipped, [np.ceil(across.first), np.ceil(across.last)])
-    pixels = across.pixels(plotted.skipped[begin:end]) - across.left
+def marked(positions: Positions, across: Across) -> NDArray[np.int64]:
+    """The columns of pixels in which some of these rising positions lie."""
+    begin, end = np.searchsorted(positions, [math.ceil(across.first), math.ceil(across.last)])
+    if begin == end:
+        return positions[:0]
+    pixels = across.pixels(positions[begin:end]) - across.left
     return np.unique(np.clip(pixels, 0, max(0, int(across.width) - 1)).astype(np.int64))
 
 

@@ -1,31 +1,35 @@
-"""One panel on the screen: head, strip of marks, grid, curves, incidents, cursor."""
+"""One panel on the screen: its ground, its head, the incidents behind its plot and the cursor before it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from PySide6.QtCore import QLineF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QResizeEvent
+from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QContextMenuEvent, QFocusEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from spikeview.analysis.envelope import Envelope
-from spikeview.ui.fonts import fixed_font, scaled
-from spikeview.ui.panels.panel import Panel, Plotted
+from spikeview.ui.fonts import scaled
+from spikeview.ui.panels.panel import Panel
+from spikeview.ui.panels.plotted import Plotted
 from spikeview.ui.picture import KeptPicture
-from spikeview.ui.plot.curve import columns_of, draw_curve, draw_limit, draw_lines, draw_strip, drawn_rows
-from spikeview.ui.plot.marks import LANE, draw_marks, lanes
-from spikeview.ui.plot.rows_widget import GUTTER, MARGIN, RowsWidget
-from spikeview.ui.plot.scale import Up, fitted, value_label, value_ticks
+from spikeview.ui.plot.bands import draw_bands
+from spikeview.ui.plot.curve import draw_lines
+from spikeview.ui.plot.head_drag import HeadDrag
+from spikeview.ui.plot.panel_head import HEIGHT, RADIUS, PanelHead
 from spikeview.ui.session import Session
-from spikeview.ui.spans import Span, draw
-from spikeview.ui.values import severity_role
+from spikeview.ui.spans import Span
 
-HEAD = 26
-STRIP = 6
-RADIUS = 6.0
+LEAST = 84
 
 
-class PanelWidget(RowsWidget):
-    """Draws a panel's series for the rows in sight; what does not follow the mouse is kept as a picture."""
+class PanelWidget(HeadDrag):
+    """Draws a panel for the rows in sight; what is in the plot is for those that are made from it.
+
+    What does not follow the mouse is kept as a picture, and of what does only the places that changed are painted.
+    """
+
+    menu_wanted = Signal(str, object)
 
     def __init__(self, panel: Panel, session: Session, parent: QWidget) -> None:
         super().__init__(session, parent)
@@ -34,15 +38,40 @@ class PanelWidget(RowsWidget):
         self.setAccessibleDescription(panel.help)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.scrolls_above = scaled(HEIGHT)
         self._picture = KeptPicture()
-        for signal in (session.range_changed, session.incident_changed, session.theme_changed):
-            signal.connect(self._redraw)
-        session.opened.connect(self._on_opened)
+        self._lines_at: list[float] = []
+        self._head = PanelHead(session, self._title, self._says, self)
+        for signal in (session.incident_changed, session.theme_changed, session.comparison.changed):
+            signal.connect(self.redraw)
+        session.range_changed.connect(self._redraw_plot)
+        for signal in (session.opened, session.grown, session.drawn):
+            signal.connect(self._on_series)
+        for signal in (session.hover_changed, session.cursor_changed):
+            signal.connect(self._move_lines)
 
     @property
     def plotted(self) -> Plotted | None:
-        shown = self.session.shown
-        return None if shown is None else shown.plots[self.session.view_index][self.panel.id]
+        return self.session.series.of(self.panel.id)
+
+    @property
+    def reason(self) -> str:
+        """Why there is nothing to show, empty where there is or will be."""
+        return "" if self.session.shown is None else self.session.rows.reasons[self.panel.id]
+
+    @property
+    def plot_area(self) -> QRectF:
+        across, top = self.across, scaled(HEIGHT)
+        return QRectF(across.left, top, across.width, self.height() - top - 8)
+
+    def draw_plot(self, painter: QPainter, area: QRectF) -> None:
+        """Draw what stands between the ground and the cursor."""
+        raise NotImplementedError
+
+    def head(self, row: int) -> Sequence[Span]:
+        """What is said of one row, at the right of the head."""
+        return self.panel.head(self.session.view, row)
 
     def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
@@ -50,31 +79,42 @@ class PanelWidget(RowsWidget):
         self._picture.draw(painter, self, self.session.theme["window"], self._draw_panel)
         if self.plotted is not None:
             self._draw_lines(painter)
-        self._draw_head(painter)
+            self.draw_selection(painter, self.plot_area.top(), self.plot_area.bottom())
+
+    def redraw(self) -> None:
+        self._redraw_plot()
+        self._head.update()
+
+    def _redraw_plot(self) -> None:
+        """All but the head, which tells of one row wherever the range is."""
+        self._picture.forget()
+        self.update(QRect(0, self._head.height(), self.width(), self.height()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._redraw()
+        self._head.resize(self.width(), self._head.height())
+        self.redraw()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._head.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._head.update()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        if self._pressed is None:  # else it gives a drag up
+            self.menu_wanted.emit(self.panel.id, event.globalPos())
 
     def sizeHint(self) -> QSize:
         return QSize(scaled(500), scaled(16) * self.panel.weight)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(scaled(200), scaled(HEAD if self.plotted is None else 84))
+        return QSize(scaled(200), scaled(HEIGHT if self.reason else LEAST))
 
-    def _on_opened(self) -> None:
+    def _on_series(self) -> None:
         """A panel that has nothing to show keeps only its head."""
-        self.setMaximumHeight(scaled(HEAD) if self.plotted is None else 16_777_215)
+        self.setMaximumHeight(scaled(HEIGHT) if self.reason else 16_777_215)
         self.updateGeometry()
-        self._redraw()
-
-    def _redraw(self) -> None:
-        self._picture.forget()
-        self.update()
-
-    @property
-    def _plot_area(self) -> QRectF:
-        left, top = scaled(GUTTER), scaled(HEAD)
-        return QRectF(left, top, self.width() - left - MARGIN, self.height() - top - 8)
+        self.redraw()
 
     def _draw_panel(self, painter: QPainter) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -83,115 +123,55 @@ class PanelWidget(RowsWidget):
         painter.drawRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         if self.plotted is not None:
-            self._draw_plot(painter, self.plotted)
+            self.draw_plot(painter, self.plot_area)
 
-    def _draw_plot(self, painter: QPainter, plotted: Plotted) -> None:
-        theme, across, area = self.session.theme, self.across, self._plot_area
-        columns = [columns_of(curve, across) for curve in plotted.curves]
-        limit = None if plotted.limit is None else columns_of(plotted.limit, across)
-        strip = scaled(STRIP) if plotted.strip is not None else 0
-        inner = area.adjusted(0, LANE * len(lanes(plotted)) + 2, 0, -strip - 2)
-        up = self._up(plotted, columns, limit, inner)
-        self._draw_grid(painter, up, inner)
-        painter.setClipRect(area)
-        self._draw_incidents(painter, area)
-        if limit is not None:
-            draw_limit(painter, limit, across, up, theme.tint("norm", 0.7))
-        for curve, pyramid, column in zip(self.panel.curves, plotted.curves, columns, strict=True):
-            pen = QPen(theme[curve.role], 1)
-            draw_curve(painter, pyramid, column, across, up, pen, self.panel.stairs, curve.dashed)
-        if plotted.strip is not None:
-            draw_strip(
-                painter,
-                plotted.strip,
-                across,
-                QRectF(area.left(), area.bottom() - strip, area.width(), strip),
-                theme["coefficient"],
-            )
-        painter.setClipping(False)
-        draw_marks(painter, plotted, columns, across, area.top(), theme)
-        if limit is not None and limit.drawn.any():
-            self._label_limit(painter, float(limit.high[limit.drawn][-1]), up, inner)
+    def draw_incidents(self, painter: QPainter, area: QRectF) -> None:
+        """The incidents of this optimizer as bands, the selected one stronger."""
+        draw_bands(painter, self.session.bands, self.across, area, self.session.theme, self.session.incident)
 
-    def _up(self, plotted: Plotted, columns: list[Envelope], limit: Envelope | None, inner: QRectF) -> Up:
-        if self.panel.limits is not None:
-            return Up(*self.panel.limits, inner.top(), inner.bottom())
-        lows, highs = [], []
-        for pyramid, column in zip(plotted.curves, columns, strict=True):
-            values = drawn_rows(pyramid, self.across)[1] if self.across.rows_per_pixel <= 1 else np.empty(0)
-            lows += [column.low.min(), values.min(initial=np.inf)]
-            highs += [column.high.max(), values.max(initial=-np.inf)]
-        if limit is not None:
-            lows, highs = [*lows, limit.low.min()], [*highs, limit.high.max()]
-        return fitted(
-            float(min(lows)), float(max(highs)), self.panel.least_span, plotted.log, inner.top(), inner.bottom()
-        )
+    def _lines(self) -> list[tuple[float, QColor, tuple[int, int]]]:
+        """The transition dashed, the row it led to dotted where they can be told apart, the mouse as a thin line."""
+        across, theme, session = self.across, self.session.theme, self.session
+        lines = [(across.pixel(session.cursor), theme["text"], (4, 3))]
+        if session.observed is not None and across.rows_per_pixel < 0.2:
+            lines.append((across.pixel(session.observed), theme.tint("text", 0.6), (1, 3)))
+        if session.hovered is not None:
+            lines.append((across.pixel(session.hovered), theme.tint("muted", 0.6), (1, 0)))
+        return lines
 
-    def _draw_grid(self, painter: QPainter, up: Up, inner: QRectF) -> None:
-        theme = self.session.theme
-        ticks = [1.0, 0.0, -1.0] if self.panel.limits is not None else value_ticks(up, scaled(38))
-        painter.setFont(fixed_font(11))
-        for value in ticks:
-            y = round(up.pixel(value)) + 0.5
-            painter.setPen(QPen(theme["grid"], 1))
-            painter.drawLine(QLineF(inner.left(), y, inner.right(), y))
-            painter.setPen(theme["muted"])
-            label = QRectF(0, y - 9, inner.left() - 7, 18)
-            painter.drawText(
-                label,
-                Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
-                value_label(value, ticks, up.log, self.panel.signed),
-            )
-
-    def _draw_incidents(self, painter: QPainter, area: QRectF) -> None:
-        across = self.across
-        for index, diagnosed in enumerate(self.session.incidents):
-            if diagnosed.view.optimizer != self.session.view.optimizer:
-                continue
-            first, last = diagnosed.incident.first_bad.position, diagnosed.incident.last
-            left, right = across.pixel(first - 0.5), across.pixel(last + 0.5)
-            if right < area.left() or left > area.right():
-                continue
-            tint = self.session.theme.tint(severity_role(diagnosed), 0.14 if index == self.session.incident else 0.07)
-            painter.fillRect(QRectF(left, area.top(), max(3.0, right - left), area.height()), tint)
-
-    def _label_limit(self, painter: QPainter, value: float, up: Up, inner: QRectF) -> None:
-        text, font = f"{self.panel.limit} {value:g}", fixed_font(11)
-        width = QFontMetricsF(font).horizontalAdvance(text)
-        area = QRectF(inner.right() - width - 8, round(up.pixel(value)) - 19, width + 6, 16)
-        painter.fillRect(area, self.session.theme.tint("panel", 0.8))
-        painter.setFont(font)
-        painter.setPen(self.session.theme["muted"])
-        painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
+    def _move_lines(self) -> None:
+        """Only the head and where lines went or came; one rectangle, for Qt takes long over a region of several."""
+        if self.session.shown is None:
+            return
+        moved = {round(x) for x, _, _ in self._lines()} ^ {round(x) for x in self._lines_at}
+        seen = [x for x in moved if 0 <= x <= self.width()]
+        if seen:
+            self.update(QRect(min(seen) - 2, self._head.height(), max(seen) - min(seen) + 5, self.height()))
+        self._head.update()
 
     def _draw_lines(self, painter: QPainter) -> None:
-        """The transition dashed, the row it led to dotted where they can be told apart, the mouse as a thin line."""
-        across, area, theme, session = self.across, self._plot_area, self.session.theme, self.session
-        self._upright(painter, across.pixel(session.cursor), theme["text"], (4, 3), area)
-        if session.observed is not None and across.rows_per_pixel < 0.2:
-            self._upright(painter, across.pixel(session.observed), theme.tint("text", 0.6), (1, 3), area)
-        if session.hovered is not None:
-            self._upright(painter, across.pixel(session.hovered), theme.tint("muted", 0.6), (1, 0), area)
+        area, lines = self.plot_area, self._lines()
+        self._lines_at = [x for x, _, _ in lines]
+        for x, colour, dash in lines:
+            if area.left() - 1 <= x <= area.right() + 1:
+                _draw_upright(painter, x, area, colour, dash)
 
-    @staticmethod
-    def _upright(painter: QPainter, x: float, colour: QColor, dash: tuple[int, int], area: QRectF) -> None:
-        """An upright line in dashes: as lines of their own, for Qt takes long over a pen's pattern."""
-        if not area.left() - 1 <= x <= area.right() + 1:
-            return
-        at = round(x) + 0.5
-        tops = np.arange(area.top(), area.bottom(), sum(dash))
-        draw_lines(painter, np.stack([at + 0 * tops, tops, at + 0 * tops, tops + dash[0]], axis=1), QPen(colour, 1))
+    def _says(self) -> Sequence[Span]:
+        if self.reason or self.plotted is None:
+            return [Span(self.reason or "drawing …")]
+        hovered = self.session.hovered
+        return self.head(self.session.inspected if hovered is None else hovered)
 
-    def _draw_head(self, painter: QPainter) -> None:
-        theme, session = self.session.theme, self.session
-        area = QRectF(11, 0, self.width() - 11 - MARGIN, scaled(HEAD))
-        title = Span(self.panel.title, "muted" if self.plotted is None else "text", bold=True)
-        scale = Span("   log" if self.plotted is not None and self.plotted.log else "")
-        draw(painter, area, [title, scale], theme)
-        rest = area.adjusted(QFontMetricsF(title.font(12)).horizontalAdvance(title.text + scale.text) + 12, 0, 0, 0)
-        if self.plotted is None:
-            missing = ", ".join(self.panel.missing(session.run))
-            draw(painter, rest, [Span("not recorded: "), Span(missing, fixed=True)], theme, right=True)
-            return
-        row = session.inspected if session.hovered is None else session.hovered
-        draw(painter, rest, self.panel.head(session.view, row), theme, right=True)
+    def _title(self) -> Sequence[Span]:
+        return [Span(self.panel.title, "muted" if self.reason else "text", bold=True), *self.subtitle()]
+
+    def subtitle(self) -> list[Span]:
+        """What stands behind the title."""
+        return []
+
+
+def _draw_upright(painter: QPainter, x: float, area: QRectF, colour: QColor, dash: tuple[int, int]) -> None:
+    """An upright line in dashes: as lines of their own, for Qt takes long over a pen's pattern."""
+    at = round(x) + 0.5
+    tops = np.arange(area.top(), area.bottom(), sum(dash))
+    draw_lines(painter, np.stack([at + 0 * tops, tops, at + 0 * tops, tops + dash[0]], axis=1), QPen(colour, 1))

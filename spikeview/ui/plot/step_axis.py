@@ -19,9 +19,8 @@ class StepAxis(RowsWidget):
         super().__init__(session, parent)
         self.setFixedHeight(scaled(24))
         self.setAccessibleName("Step axis")
-        session.range_changed.connect(self.update)
-        session.opened.connect(self.update)
-        session.theme_changed.connect(self.update)
+        for signal in (session.range_changed, session.opened, session.grown, session.theme_changed):
+            signal.connect(self.update)
 
     def paint(self, painter: QPainter) -> None:
         if self.session.shown is None:
@@ -31,7 +30,7 @@ class StepAxis(RowsWidget):
         painter.setPen(self.session.theme["muted"])
         end = across.left + across.width
         name = scaled(46)
-        for position, step in step_ticks(self.session.shown.steps[self.session.view_index], across, scaled(80)):
+        for position, step in step_ticks(self.session.rows.steps, across, scaled(80)):
             x = across.pixel(position)
             if x < end - name:
                 painter.drawText(QRectF(x - 60, 0, 120, self.height()), Qt.AlignmentFlag.AlignCenter, f"{step:,}")

@@ -1,0 +1,113 @@
+"""The series of a panel, built from a run away from the GUI thread and ready to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from spikeview.analysis.envelope import DRAWN, Pyramid
+from spikeview.run import Run
+from spikeview.ui.panels.behind import Column
+from spikeview.ui.panels.panel import Cells, Curve, CurvePanel, HeatPanel, Panel, column, has_values
+from spikeview.ui.panels.pyramids import Line, pyramids_of
+
+WIDE = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The curves of a panel as they are `drawn` and as pyramids, its limit, and its strip."""
+
+    log: bool
+    drawn: tuple[Curve, ...]
+    curves: tuple[Pyramid, ...]
+    limit: Pyramid | None
+    strip: Pyramid | None
+
+    @cached_property
+    def seen(self) -> int:
+        """The flags of all cells of the curves."""
+        return int(np.bitwise_or.reduce([np.bitwise_or.reduce(curve.flags, initial=0) for curve in self.curves]))
+
+
+Plotted = Curves | Cells
+
+
+def plotted(panel: Panel, run: Run, known: Plotted | None = None, log: bool | None = None) -> Plotted | None:
+    """The series of a panel; None where the run lacks what it needs. Raises what reading the run raises.
+
+    `known` are those of an earlier reading of the run: what did not change of them is not built again. `log` is the
+    axis of another run beside which they are drawn; None lets the panel decide.
+    """
+    made = all_plotted([panel], run, {panel.id: known}, log)[panel.id]
+    hold(made)
+    return made
+
+
+def all_plotted(
+    panels: Iterable[Panel], run: Run, known: Mapping[str, Plotted | None], log: bool | None = None
+) -> dict[str, Plotted | None]:
+    """The series of several panels by their ids, as `plotted`: every column is read once.
+
+    Of a long run the cells behind the curves are not held yet.
+    """
+    there = [panel for panel in panels if not panel.reason(run)]
+    lines = {panel.id: _lines(panel, run, known.get(panel.id), log) for panel in there if isinstance(panel, CurvePanel)}
+    pyramids = iter(pyramids_of(run, [line for some in lines.values() for line in some]))
+    made: dict[str, Plotted | None] = dict.fromkeys(panel.id for panel in panels)
+    for panel in there:
+        if isinstance(panel, HeatPanel):
+            made[panel.id] = panel.read(run)
+        elif isinstance(panel, CurvePanel):
+            made[panel.id] = _curves(panel, [(line, next(pyramids)) for line in lines[panel.id]], log)
+    return made
+
+
+def hold(made: Plotted | None) -> None:
+    """Read the cells behind the curves, so that none is read in the GUI thread."""
+    for pyramid in () if not isinstance(made, Curves) else (*made.curves, made.limit, made.strip):
+        if pyramid is not None and isinstance(pyramid.values, Column):
+            pyramid.values.behind.hold()
+
+
+def _lines(panel: CurvePanel, run: Run, known: Plotted | None, log: bool | None) -> list[Line]:
+    """What is to be drawn: the curves, then the limit, then the strip."""
+    drawn = (*panel.curves, *panel.more(run))
+    before = known if isinstance(known, Curves) and len(known.drawn) == len(drawn) else None
+    given = panel.scale == "log" if log is None else log
+    lines = []
+    for at, curve in enumerate(drawn):
+        earlier = None if before is None else before.curves[at]
+        if earlier is not None and log is None:  # a panel that chose the log axis has nothing that is not positive
+            earlier = replace(earlier, positive=given)
+        lines.append(Line("curve", curve.read, given, earlier, curve))
+    for part, name, positive in (("limit", panel.limit, given), ("strip", panel.strip, False)):
+        if name is not None and has_values(run, name):
+            lines.append(Line(part, column(name), positive, None if before is None else getattr(before, part)))
+    return lines
+
+
+def _curves(panel: CurvePanel, built: Sequence[tuple[Line, Pyramid]], log: bool | None) -> Curves:
+    given = panel.scale == "log" if log is None else log
+    curves = [pyramid for line, pyramid in built if line.part == "curve"]
+    if log is None and panel.scale == "auto":
+        given = all(_is_wide(each) for each in curves)  # then nothing is zero or below: the same on either axis
+        curves = [replace(each, positive=given) for each in curves]
+    parts = {line.part: pyramid for line, pyramid in built if line.part != "curve"}
+    drawn = tuple(line.curve for line, _ in built if line.curve is not None)
+    return Curves(given, drawn, tuple(curves), parts.get("limit"), parts.get("strip"))
+
+
+def _is_wide(pyramid: Pyramid) -> bool:
+    """All positive, and the largest far over what is usual: the median of the largest of each block."""
+    held = (pyramid.flags & DRAWN) != 0
+    if not held.any() or pyramid.low[held].min() <= 0:
+        return False
+    few = len(pyramid) < 64 * WIDE
+    values, kinds = (pyramid.values[:], pyramid.kinds[:]) if few else (pyramid.high, ~held)
+    ordered = np.sort(values[kinds == 0])  # not by np.median, which brings in masked arrays
+    usual = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    return bool(pyramid.high[held].max() / WIDE > usual)
