@@ -73,7 +73,6 @@ def snapshot(
     failure = window.session.opener.failure
     picture = window.grab()
     window.close()
-    window.deleteLater()  # here and now, not whenever the collector comes by
     app.sendPostedEvents(window, QEvent.Type.DeferredDelete.value)
     if failure is not None:
         raise ValueError(f"{failure.title}: {failure.reason}")

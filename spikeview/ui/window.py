@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QCloseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
@@ -29,7 +31,13 @@ FOLDS_BELOW = 1180
 
 
 class Window(DropTarget):
-    """`theme` None follows the system; a `session` may have begun to open a run."""
+    """`theme` None follows the system; a `session` may have begun to open a run.
+
+    Qt destroys it once it is closed. Until then it is held here: a collector that destroyed it could do so within
+    an event of one of its widgets, and Qt would come back to a widget that is no more.
+    """
+
+    _held: ClassVar[set[Window]] = set()
 
     header: Header
     dialogs: Dialogs
@@ -37,6 +45,8 @@ class Window(DropTarget):
 
     def __init__(self, theme: Theme | None = None, session: Session | None = None) -> None:
         super().__init__()
+        Window._held.add(self)
+        self.destroyed.connect(lambda: Window._held.discard(self))
         self.setWindowTitle("spikeview")
         self.setMinimumSize(scaled(860), scaled(560))
         self.session = session or Session(theme or system_theme())
@@ -147,4 +157,5 @@ class Window(DropTarget):
         """Out of sight at once: the workers may take a moment to end."""
         self.hide()
         self.session.close()
+        self.deleteLater()
         event.accept()

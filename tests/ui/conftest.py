@@ -13,14 +13,17 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from PySide6.QtCore import QSettings, QThread
+from PySide6.QtCore import QEvent, QSettings, QThread
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from spikeview.rules.diagnosis import Diagnosis
 from spikeview.ui.opening import opened
 from spikeview.ui.theme import DARK
 from spikeview.ui.window import Window
 
+Ending = Callable[[Window], Window]
 SAMPLES = Path(__file__).parents[2] / "sample_runs"
 
 
@@ -45,16 +48,32 @@ def nothing_left_behind(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @pytest.fixture
-def window(qtbot: QtBot) -> Iterator[Window]:
-    made = Window(DARK)
+def ending(qtbot: QtBot) -> Iterator[Ending]:
+    """Takes a window that is to be closed at the end of the test, where the test has not closed it before."""
+    windows: list[Window] = []
+
+    def takes(window: Window) -> Window:
+        windows.append(window)
+        return window
+
+    yield takes
+    for window in filter(isValid, windows):
+        window.close()
+        assert not any(task.isRunning() for task in window.session.findChildren(QThread)), (
+            "a worker outlives its window"
+        )
+        QApplication.sendPostedEvents(window, QEvent.Type.DeferredDelete.value)
+        assert not isValid(window), "a window outlives its end"
+
+
+@pytest.fixture
+def window(qtbot: QtBot, ending: Ending) -> Window:
+    made = ending(Window(DARK))
     made.resize(1440, 900)
-    qtbot.addWidget(made)
     made.show()
     made.activateWindow()
     qtbot.waitUntil(made.isActiveWindow)
-    yield made
-    made.close()
-    assert not any(task.isRunning() for task in made.session.findChildren(QThread)), "a worker outlives its window"
+    return made
 
 
 @pytest.fixture

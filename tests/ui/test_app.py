@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QEvent
 from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from recorder.store import RunWriter
 from spikeview.ui.app import snapshot, window_on
 from spikeview.ui.layout import Layout
 from spikeview.ui.theme import DARK
-from tests.ui.conftest import SAMPLES
+from spikeview.ui.window import Window
+from tests.ui.conftest import SAMPLES, Ending
 
 ROOT = SAMPLES.parent
 
@@ -39,9 +45,9 @@ def test_a_snapshot_of_no_run_says_why(qtbot: QtBot, tmp_path: Path) -> None:
         snapshot(str(tmp_path / "nowhere"), tmp_path / "window.png")
 
 
-def test_a_run_is_read_from_before_there_is_a_window(qtbot: QtBot) -> None:
-    window = window_on(str(SAMPLES / "amp_clock_drift"), Layout().showing("loss_scale", True), DARK)
-    qtbot.addWidget(window)
+def test_a_run_is_read_from_before_there_is_a_window(qtbot: QtBot, ending: Ending) -> None:
+    layout = Layout().showing("loss_scale", True)
+    window = ending(window_on(str(SAMPLES / "amp_clock_drift"), layout, DARK))
     assert window.session.opener.waiting
     window.show()
     qtbot.waitUntil(lambda: window.session.shown is not None)
@@ -49,16 +55,33 @@ def test_a_run_is_read_from_before_there_is_a_window(qtbot: QtBot) -> None:
     assert window.session.series.of("loss_scale") is not None
     assert window.session.incidents
     assert window.pages.currentIndex() == 1
-    window.close()
 
 
-def test_what_cannot_be_read_is_told_of_in_the_window_that_comes_after(qtbot: QtBot, tmp_path: Path) -> None:
-    window = window_on(str(tmp_path / "nowhere"), Layout(), DARK)
-    qtbot.addWidget(window)
+def test_what_cannot_be_read_is_told_of_in_the_window_that_comes_after(
+    qtbot: QtBot, ending: Ending, tmp_path: Path
+) -> None:
+    window = ending(window_on(str(tmp_path / "nowhere"), Layout(), DARK))
     window.show()
     qtbot.waitUntil(lambda: window.session.opener.failure is not None)
     assert window.pages.currentWidget() is window.notice
-    window.close()
+
+
+def test_a_window_is_destroyed_by_qt_once_it_is_closed_and_never_by_the_collector(qtbot: QtBot) -> None:
+    """The collector may come by within an event of one of its widgets, and Qt would come back to what is no more."""
+    window = Window(DARK)
+    window.show()
+    panel, held = window.plots.panels["loss"], weakref.ref(window)
+    del window
+    gc.collect()
+    assert isValid(panel)
+    panel.window().close()
+    gc.collect()
+    assert isValid(panel)
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    assert not isValid(panel)
+    del panel
+    gc.collect()
+    assert held() is None
 
 
 def test_torch_is_never_imported(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from spikeview.rules.diagnosis import Diagnosis, diagnose
 from spikeview.ui.keys import KeysDialog
 from spikeview.ui.window import Window
 from tests.ui import made_runs
-from tests.ui.conftest import SAMPLES
+from tests.ui.conftest import SAMPLES, Ending
 
 # said by the plugin that stands in for a display, of every dialog
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
@@ -327,13 +327,14 @@ def test_the_theme_switches_and_stays_readable(qtbot: QtBot, open_sample: Open) 
         assert light.pixelColor(point).lightness() > 220
 
 
-def test_the_empty_window_says_what_to_do_and_offers_recent_runs(qtbot: QtBot, open_sample: Open) -> None:
+def test_the_empty_window_says_what_to_do_and_offers_recent_runs(
+    qtbot: QtBot, open_sample: Open, ending: Ending
+) -> None:
     window = open_sample("healthy")
     window.remember_run()
     assert any("No incident" in label.text() for label in window.summary.findChildren(QLabel))
     window.close()
-    again = Window()
-    qtbot.addWidget(again)
+    again = ending(Window())
     assert "Drop a run directory here" in again.notice.text
     offered = [
         button for button in again.notice.findChildren(type(again.notice.open_button)) if button.property("path")
@@ -341,7 +342,6 @@ def test_the_empty_window_says_what_to_do_and_offers_recent_runs(qtbot: QtBot, o
     assert [button.property("path") for button in offered] == [str(SAMPLES / "healthy")]
     with qtbot.waitSignal(again.session.opened):
         offered[0].click()
-    again.close()
 
 
 def test_a_dropped_directory_is_opened(qtbot: QtBot, window: Window) -> None:
@@ -392,9 +392,8 @@ def test_each_optimizer_of_a_run_can_be_shown(qtbot: QtBot, show: Show) -> None:
     assert len(window.session.run) == 60
 
 
-def test_closing_while_a_run_is_being_opened_leaves_no_thread(qtbot: QtBot) -> None:
-    window = Window()
-    qtbot.addWidget(window)
+def test_closing_while_a_run_is_being_opened_leaves_no_thread(ending: Ending) -> None:
+    window = ending(Window())
     window.show()
     window.session.opener.open(str(SAMPLES / "update_against_gradient"))
     task = window.session.opener.task

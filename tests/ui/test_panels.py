@@ -34,6 +34,7 @@ from spikeview.ui.ranked import RankedRun
 from spikeview.ui.theme import DARK
 from spikeview.ui.window import Window
 from tests.ui import made_runs
+from tests.ui.conftest import Ending
 
 Show = Callable[[Diagnosis], Window]
 ROWS = 400
@@ -229,7 +230,9 @@ def visible(window: Window) -> list[str]:
     return [panel_id for _, panel_id in sorted(shown)]
 
 
-def test_panels_are_shown_moved_and_hidden_by_keys_and_come_back_in_the_next_window(qtbot: QtBot, show: Show) -> None:
+def test_panels_are_shown_moved_and_hidden_by_keys_and_come_back_in_the_next_window(
+    qtbot: QtBot, show: Show, ending: Ending
+) -> None:
     window = show(everything())
     window.plots.layout_changed.connect(window.remember_layout)
     assert visible(window) == ["loss", "grad_norm", "clocks", "alignment"]
@@ -240,8 +243,7 @@ def test_panels_are_shown_moved_and_hidden_by_keys_and_come_back_in_the_next_win
     window.plots.panels["clocks"].setFocus()
     qtbot.keyClick(window, Qt.Key.Key_H, Qt.KeyboardModifier.ControlModifier)
     assert visible(window) == ["grad_norm", "loss", "alignment", "update_ratio"]
-    again = Window(DARK)
-    qtbot.addWidget(again)
+    again = ending(Window(DARK))
     again.plots.arrange(layout.remembered())
     again.show()
     again.activateWindow()
@@ -251,7 +253,6 @@ def test_panels_are_shown_moved_and_hidden_by_keys_and_come_back_in_the_next_win
     assert not again.menus.panels["clocks"].isChecked()
     qtbot.keyClick(again, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert visible(again) == ["loss", "grad_norm", "clocks", "alignment"]
-    again.close()
 
 
 def test_heights_that_were_dragged_are_remembered(show: Show) -> None:
