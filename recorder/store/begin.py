@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 from recorder.store.capture_names import finished
 from recorder.store.documents import MANIFEST, drop_torn_event, events_path, read_manifest
 from recorder.store.errors import StoreError
 from recorder.store.folder import TABLES, contents, holds_rows, journal_path, ranks, seal_journals, table_folder
+from recorder.store.lock import is_held
 
 
 def manifest_to_go_on_with(run: Path, rank: int, resume: bool) -> dict[str, Any] | None:
@@ -17,10 +19,12 @@ def manifest_to_go_on_with(run: Path, rank: int, resume: bool) -> dict[str, Any]
     What ended before its first row is no run yet, and one begins in its place. Raises StoreError where the path can
     take no run, or holds rows or captures and `resume` is false.
     """
-    if not run.is_dir():
-        if run.exists():
-            raise StoreError(run, "is a file, and a run needs a directory", "choose another path")
+    try:
+        is_directory = S_ISDIR(run.stat().st_mode)  # asked once: another rank may make it at any moment
+    except FileNotFoundError:
         return None
+    if not is_directory:
+        raise StoreError(run, "is a file, and a run needs a directory", "choose another path")
     has_manifest = (run / MANIFEST).is_file()
     if not resume and (has_manifest or rank > 0) and _is_begun(run, rank):
         raise _refusal(run)
@@ -53,8 +57,12 @@ def made_ready(run: Path, rank: int, resume: bool) -> list[str]:
 
 
 def _is_begun(run: Path, rank: int) -> bool:
-    """Whether a new run would cover anything up. The manifest that rank 0 writes is that of all ranks."""
-    looked_at = {rank, *ranks(run)} if rank == 0 else {rank}
+    """Whether a new run would cover anything up. The manifest that rank 0 writes is that of all ranks.
+
+    Those that are being recorded at this moment began before rank 0, and are of the same run.
+    """
+    others = [each for each in ranks(run) if not is_held(table_folder(run, "steps", each))] if rank == 0 else []
+    looked_at = {rank, *others}
     return any(_holds_rows(run, each) or finished(run, each) for each in looked_at)
 
 

@@ -86,6 +86,19 @@ def test_rows_of_another_rank_are_a_run(tmp_path: Path, make_row: MakeRow) -> No
     assert read_run(run, rank=1).manifest["config"] == "first"
 
 
+def test_rank_0_may_be_the_last_that_begins_again(tmp_path: Path, make_row: MakeRow) -> None:
+    run = tmp_path / "run"
+    died(RunWriter.create(run, {"config": "first"}))
+    quicker = RunWriter.create(run, {}, rank=1)
+    quicker.append(make_row(0))
+    writer = RunWriter.create(run, {"config": "second"})
+    writer.append(make_row(0))
+    for each in (writer, quicker):
+        each.close()
+    assert [read_run(run, rank=rank).table.num_rows for rank in (0, 1)] == [1, 1]
+    assert read_run(run).manifest["config"] == "second"
+
+
 def test_what_may_hold_rows_is_never_dropped(tmp_path: Path, make_row: MakeRow) -> None:
     for name, path in (("capture", "captures/row-000000/capture.json"), ("damage", f"{STEPS}/_journal-000000")):
         run = tmp_path / name
@@ -109,3 +122,18 @@ def test_a_writer_without_a_row_keeps_another_out(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is being recorded"):
         RunWriter.create(tmp_path / "run", {})
     writer.close()
+
+
+def test_a_rank_begins_while_another_makes_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, stat = tmp_path / "run", Path.stat
+
+    def stat_too_early(path: Path, **how: Any) -> Any:
+        try:
+            return stat(path, **how)
+        except FileNotFoundError:
+            if path == run:
+                path.mkdir()  # the other rank, between two looks at the path
+            raise
+
+    monkeypatch.setattr(Path, "stat", stat_too_early)
+    RunWriter.create(run, {}, rank=2).close()
