@@ -187,17 +187,17 @@ def test_a_failing_seal_is_told_and_made_up_for_at_close(
     tmp_path: Path, make_row: MakeRow, monkeypatch: pytest.MonkeyPatch, listens: bool
 ) -> None:
     told: list[Exception] = []
-    failed = threading.Event()
+    failed = threading.Semaphore(0)
 
     def full(*_: object) -> None:
-        failed.set()
+        failed.release()
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sealer, "seal", full)
     writer = RunWriter.create(tmp_path, {}, roll_rows=5, on_error=told.append if listens else None)
     for number in range(12):
         writer.append(make_row(number))
-    assert failed.wait(60)
+    assert failed.acquire(timeout=60) and failed.acquire(timeout=60), "two journals were full"
     assert read_run(tmp_path).table["row"].to_pylist() == list(range(12))
     monkeypatch.undo()
     writer.close()
