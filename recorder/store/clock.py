@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,9 @@ Mask = NDArray[np.bool_]
 
 def falls(table: Table) -> tuple[Numbers, Mask]:
     """Where the step falls, or does not rise as a segment begins, and which of these begin a segment."""
-    names = [name for name in ("step", "segment") if name in table.column_names]
     places, begins = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
     start, step, segment = 0, None, 0
-    for _, rows in stretches(table):
-        columns = rows.select(names)
-        steps = filled(columns.column(0), step or 0)
-        segments = filled(columns.column(1), segment) if len(names) > 1 else np.zeros_like(steps)
+    for count, steps, segments in _clocks(table):
         if step is None:
             step, segment = steps[0], segments[0]
         before = np.append(step, steps[:-1])
@@ -31,8 +28,23 @@ def falls(table: Table) -> tuple[Numbers, Mask]:
             here = np.flatnonzero((steps < before) | new & (steps == before))
             places.append(start + here)
             begins.append(new[here])
-        start, step, segment = start + len(steps), steps[-1], segments[-1]
+        start, step, segment = start + count, steps[-1], segments[-1]
     return np.concatenate(places), np.concatenate(begins)
+
+
+def _clocks(table: Table) -> Iterator[tuple[int, Numbers, Numbers]]:
+    """How many rows, and their steps and segments, by stretches; of a part that says so the first and the last."""
+    names = [name for name in ("step", "segment") if name in table.column_names]
+    step, segment = 0, 0
+    for said, rows in stretches(table):
+        if said.steps is not None and said.segment is not None:
+            steps, segments = np.array(said.steps), np.full(2, said.segment)
+        else:
+            columns = rows.select(names)
+            steps = filled(columns.column(0), step)
+            segments = filled(columns.column(1), segment) if len(names) > 1 else np.zeros_like(steps)
+        yield rows.num_rows, steps, segments
+        step, segment = steps[-1], segments[-1]
 
 
 def filled(column: Any, before: int = 0) -> Numbers:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from recorder.schema import Column
 from recorder.store.errors import StoreError
 from recorder.store.parts import Part
+from recorder.store.said import Said
 from recorder.store.tables import few_chunks, unify
 
 FEW = 1024
@@ -36,6 +37,13 @@ class Rows:
         return self.last - self.first
 
     @property
+    def said(self) -> Said:
+        """What is known of all of them without a look at any."""
+        if isinstance(self.source, Part) and len(self) == self.source.num_rows:
+            return self.source.said
+        return Said()
+
+    @property
     def names(self) -> Sequence[str]:
         return self.source.names if isinstance(self.source, Part) else self.source.column_names
 
@@ -54,6 +62,8 @@ class Rows:
 
     def distinct(self, name: str) -> list[Any]:
         """The texts of a column, each once."""
+        if name == "optimizer" and self.said.optimizer is not None:
+            return [self.said.optimizer]
         if isinstance(self.source, Part) and name in self.source.texts:
             return list(_distinct(self.source, name, self.first, self.last))
         distinct: list[Any] = self.read([name])[name].unique().to_pylist()
@@ -208,10 +218,17 @@ def _group(part: Part, at: int) -> pa.Table:
 Table: TypeAlias = pa.Table | LazyTable
 
 
-def stretches(table: Table) -> Iterator[tuple[int, Table]]:
-    """The rows in stretches of STRETCH of them, each with the position of its first: none has to be held whole."""
-    for first in range(0, table.num_rows, STRETCH):
-        yield first, table.slice(first, STRETCH)
+def stretches(table: Table) -> Iterator[tuple[Said, Table]]:
+    """The rows in stretches of no more than STRETCH and of one part, each with what is known of all of its rows."""
+    if not isinstance(table, LazyTable):
+        yield from ((Said(), table.slice(first, STRETCH)) for first in range(0, table.num_rows, STRETCH))
+        return
+    names = tuple(table.column_names)
+    for rows in table.rows:
+        piece = LazyTable(table.columns, (rows,), table.blamed, names)
+        for first in range(0, len(rows), STRETCH):
+            stretch = piece.slice(first, STRETCH)
+            yield stretch.rows[0].said, stretch
 
 
 def distinct_texts(table: Table, name: str) -> list[Any]:

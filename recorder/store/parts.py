@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,10 +22,9 @@ from recorder.store.errors import StoreError, cannot_read
 from recorder.store.files import put_in_place
 from recorder.store.plausible import check_columns, check_rows, plain_type, read_columns, read_texts, readable
 from recorder.store.regular import regular_size
+from recorder.store.said import Said
 
 ROW_GROUP = 32_768  # less than a part, so that one row is found without decoding all of them
-_PENDING = b"pending"
-_STEPS = b"steps"
 _AT_ONCE = 8  # groups of a column of texts
 _FOOTERS = 256  # of so many parts it is kept: to parse one takes longer than to read a group of a column
 _ANEW = "open the run again"
@@ -38,7 +36,7 @@ Mark: TypeAlias = tuple[int, int, int]
 def write_part(path: Path, table: pa.Table, pending: NDArray[np.int64]) -> None:
     """Write one part under a temporary name, sync it, and put it in place."""
     temporary = path.with_name(f"_tmp-{path.name}")
-    table = table.replace_schema_metadata(_said_of(table, pending))
+    table = table.replace_schema_metadata(Said.of(table, pending).metadata())
     repeating = [field.name for field in table.schema if _is_text(field.type) and _repeats(table[field.name])]
     encodings = {field.name: _encoding(field.type) for field in table.schema if field.name not in repeating}
     try:
@@ -64,7 +62,7 @@ class Part:
     """What a part says of itself.
 
     `names` are the columns that can be read of it, `texts` those of them that hold texts; `groups` says how many rows
-    each group of its rows holds, `pending` where its pending rows are, `note` what has to be left out. `mark` tells it
+    each group of its rows holds, `said` what is true of all of them, `note` what has to be left out. `mark` tells it
     from another that is put in its place, of which it reads nothing.
     """
 
@@ -74,7 +72,7 @@ class Part:
     names: tuple[str, ...]
     texts: frozenset[str]
     groups: tuple[int, ...]
-    pending: tuple[int, ...]
+    said: Said
     note: str | None
 
     @property
@@ -134,9 +132,9 @@ def look_at_part(path: Path, columns: Sequence[Column], wanted: Sequence[str] | 
         groups = tuple(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))
         if min(groups, default=0) < 0 or sum(groups) != file.metadata.num_rows:
             raise ValueError(f"its groups hold {sum(groups):,} rows of {file.metadata.num_rows:,}")
-        pending = tuple(_pending(file.schema_arrow.metadata or {}, sum(groups)))
+        said = Said.read(file.schema_arrow.metadata, sum(groups))
         texts = frozenset(name for name in kept if plain_type(file.schema_arrow.field(name).type) == pa.string())
-        return Part(path, mark, tuple(columns), tuple(kept), texts, groups, pending, note)
+        return Part(path, mark, tuple(columns), tuple(kept), texts, groups, said, note)
 
 
 def read_part(
@@ -147,7 +145,7 @@ def read_part(
     Raises StoreError naming the part where it is damaged or not one of ours.
     """
     part = look_at_part(path, columns, wanted)
-    return part.read(part.names), list(part.pending), part.note
+    return part.read(part.names), list(part.said.pending), part.note
 
 
 def find_step(path: Path, columns: Sequence[Column], step: int) -> pa.Table | None:
@@ -156,7 +154,7 @@ def find_step(path: Path, columns: Sequence[Column], step: int) -> pa.Table | No
     Of a part that says that it cannot hold the step nothing more is read, and only the groups of rows that hold it.
     """
     with _opened(path) as (data, file, _):
-        if not _may_hold(file.metadata.metadata or {}, step):
+        if not Said.read(file.metadata.metadata, file.metadata.num_rows).may_hold(step):
             return None
         names = file.schema_arrow.names
         check_columns(path, names, columns)
@@ -221,34 +219,6 @@ def _plain(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
         if kind == pa.string():
             table.column(place).validate(full=True)
     return table
-
-
-def _said_of(table: pa.Table, pending: NDArray[np.int64]) -> dict[bytes, str]:
-    """What a part says of itself beside its rows: which are pending, and the first and the last of their steps."""
-    said = {_PENDING: json.dumps(pending.tolist())} if len(pending) else {}
-    if "step" in table.column_names and table.num_rows:
-        bounds = pc.min_max(table["step"])
-        said[_STEPS] = json.dumps([bounds["min"].as_py(), bounds["max"].as_py()])
-    return said
-
-
-def _may_hold(metadata: dict[bytes, bytes], step: int) -> bool:
-    """Whether a part can hold a step, by what it says of itself; one that says nothing can."""
-    try:
-        first, last = json.loads(metadata.get(_STEPS, b"null"))
-        return bool(first <= step <= last)
-    except (ValueError, TypeError, RecursionError):
-        return True
-
-
-def _pending(metadata: dict[bytes, bytes], count: int) -> list[int]:
-    try:
-        positions = json.loads(metadata.get(_PENDING, b"[]"))
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(positions, list):
-        return []
-    return [place for place in positions if isinstance(place, int) and 0 <= place < count]
 
 
 def _name(path: Path) -> str:

@@ -125,7 +125,7 @@ class StoredTable:
         if not isinstance(self.table, LazyTable):
             return read_part(path, self.columns, self.wanted)
         part = look_at_part(path, self.columns, self.wanted)
-        return part, part.pending, part.note
+        return part, part.said.pending, part.note
 
     def _journalled(self, journal: Journal, old: Piece, start: int) -> tuple[Piece, int, list[pa.Table]]:
         """What new records make of a piece whose rows start there."""

@@ -17,7 +17,7 @@ from recorder.store.folder import Contents, contents, journal_path, part_path, s
 from recorder.store.journal_reader import TORN, read_journal
 from recorder.store.lock import is_held
 from recorder.store.order import KEYS, order_faults, plural
-from recorder.store.parts import read_part
+from recorder.store.parts import look_at_part
 from recorder.store.plausible import check_columns
 from recorder.store.tables import to_table, unify
 
@@ -99,9 +99,11 @@ def _piece(
     """The rows of one part or journal and the places of pending ones. Raises StoreError where it cannot be read."""
     try:
         if is_sealed:
-            table, pending, note = read_part(part_path(folder, number), columns, None)
-            account.faults += [note] if note else []
-            return table, pending
+            part = look_at_part(part_path(folder, number), columns, None)
+            table = part.read(part.names)
+            account.faults += [part.note] if part.note else []
+            account.faults += [f"{part.path.name} {fault}" for fault in part.said.faults(table)]
+            return table, part.said.pending
         path = journal_path(folder, number)
         journal = read_journal(path)
     except FileNotFoundError:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recorder.store import RunWriter
+from spikeview.cells import Kind
 from spikeview.importers import open_run
-from spikeview.run import Kind
 
 MakeRow = Callable[..., dict[str, Any]]
 LACKS, NAN = Kind.NOT_RECORDED, Kind.NAN

@@ -17,9 +17,9 @@ from recorder.store import read_run
 from recorder.store.documents import plain
 from recorder.store.journal import MAGIC, TEXT, frame
 from recorder.store.layout import Layout
+from spikeview.cells import Kind
 from spikeview.cli import main
 from spikeview.importers import open_run
-from spikeview.run import Kind
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 VERSIONS = sorted(FIXTURES.glob("schema-*"))
