@@ -1,4 +1,4 @@
-"""A run directory of any length, written at once: what the window is measured on."""
+"""A run directory of any length, in the parts that the recorder would have written: what the window is measured on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-GROUP = 65_536
+from recorder.store.folder import part_path
+from recorder.store.parts import write_part
+from recorder.store.table import ROLL_ROWS
 
 
 def write_long_run(path: Path, rows: int) -> Path:
@@ -33,6 +34,7 @@ def write_long_run(path: Path, rows: int) -> Path:
             "step": steps,
             "micro_step": np.zeros(rows, dtype=np.int32),
             "optimizer": pa.repeat("optimizer", rows),
+            "precision": pa.repeat("bf16", rows),
             "time_ns": 10**18 + steps * 50_000_000 + random.integers(0, 10**6, rows),
             "loss": loss,
             "grad_norm": norm,
@@ -51,20 +53,10 @@ def write_long_run(path: Path, rows: int) -> Path:
             "update_cosine": where_executed(0.6 + random.normal(size=rows) * 0.05),
         }
     )
-    (path / "steps" / "rank=0").mkdir(parents=True)
-    encodings = {
-        field.name: "BYTE_STREAM_SPLIT" if pa.types.is_floating(field.type) else "DELTA_BINARY_PACKED"
-        for field in table.schema
-        if pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
-    }
-    pq.write_table(
-        table,
-        path / "steps" / "rank=0" / "part-000000.parquet",
-        compression="zstd",
-        use_dictionary=["optimizer"],
-        row_group_size=GROUP,
-        column_encoding=encodings,
-    )
+    folder = path / "steps" / "rank=0"
+    folder.mkdir(parents=True)
+    for number, first in enumerate(range(0, rows, ROLL_ROWS)):
+        write_part(part_path(folder, number), table.slice(first, ROLL_ROWS), np.zeros(0, dtype=np.int64))
     (path / "run.json").write_text(json.dumps({"schema_version": 1, "device": "cpu"}))
     (path / "events.jsonl").write_text("")
     return path

@@ -42,15 +42,17 @@ def reading(run: str) -> dict[str, Any]:
 
     from spikeview.ui.opening import columns_of
     from spikeview.ui.ranked import read
-    from spikeview.ui.stretches import in_stretches
+    from spikeview.ui.stretches import Job, found_in
 
-    part = next((Path(run) / "steps" / "rank=0").glob("*.parquet"))
+    parts = sorted((Path(run) / "steps" / "rank=0").glob("*.parquet"))
     begun = time.perf_counter()
-    with pq.ParquetFile(part, memory_map=True) as file:
-        file.read([name for name in file.schema_arrow.names if name in columns_of(SIX)])
+    for part in parts:
+        with pq.ParquetFile(part, memory_map=True, page_checksum_verification=True) as file:
+            file.read([name for name in file.schema_arrow.names if name in columns_of(SIX)])
     alone = time.perf_counter() - begun
     begun = time.perf_counter()
-    in_stretches(read(run, lambda text: None), columns_of(SIX), lambda first, rows: None)
+    nothing: Job[None] = Job(columns_of(SIX), lambda first, rows: None, lambda found: None)
+    found_in(read(run, lambda text: None), nothing)
     return {"pyarrow": alone, "reading": time.perf_counter() - begun}
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from recorder.sample_ids import summary
 from recorder.schema import COLUMNS
-from spikeview.run import Kind, Run
+from spikeview.cells import Kind
+from spikeview.run import Run
 
 KIND_NAMES: dict[Kind, str] = {
     Kind.FINITE: "finite",

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spikeview.cells import Kind
 from spikeview.moments import NONE, Aligned, Numbers, align
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 
 @dataclass(frozen=True, eq=False)

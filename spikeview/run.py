@@ -1,11 +1,10 @@
-"""Run: the one immutable value that every format becomes, and the five things a cell of it can be."""
+"""Run: the one immutable value that every format becomes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,23 +19,12 @@ from recorder.store.rewinds import Rewind, abandoned
 from recorder.store.tables import few_chunks
 from spikeview.cancelling import checkpoint
 from spikeview.captured import Capture
-from spikeview.cells import all_null, to_numpy
+from spikeview.cells import all_null, classify, equal, not_null, to_numpy
 from spikeview.growth import Grown, Reading
 
 Floats = NDArray[np.float64]
 Key = tuple[str, ...]
 Found = TypeVar("Found")
-
-
-class Kind(IntEnum):
-    """What a cell is. The first four are values; the last two say why there is none."""
-
-    FINITE = 0
-    NAN = 1
-    POS_INF = 2
-    NEG_INF = 3
-    NOT_APPLICABLE = 4
-    NOT_RECORDED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +152,12 @@ class Run:
             self._told(name)  # while the column is at hand
         return found
 
+    def keep(self, name: str, first: int, values: NDArray[Any], recorded: Mask) -> None:
+        """Take what was read of a column from row `first` on, so that it is not read again."""
+        for key, tail in ((("values", name), values), (("recorded", name), recorded)):
+            if self._before.get(key, (None, 0))[1] >= first:
+                self._array(key, lambda rows, tail=tail: tail[len(tail) - len(rows) :])  # type: ignore[misc]
+
     def recorded(self, name: str) -> Mask:
         """Where the column is not null."""
         if isinstance(self.table, LazyTable) and name in COLUMNS and not COLUMNS[name].is_text:
@@ -240,36 +234,15 @@ class Run:
         return to_numpy(self.table[name]) if name in self else all_null(len(self), COLUMNS.get(name))
 
     def _not_null(self, name: str) -> Mask:
-        if name not in self:
-            return np.zeros(len(self), dtype=np.bool_)
-        if self.table[name].null_count == 0:
-            return np.broadcast_to(np.True_, len(self))  # takes no memory
-        return self.table[name].is_valid().to_numpy()
+        return not_null(self.table[name]) if name in self else np.zeros(len(self), dtype=np.bool_)
 
     def _holds(self, name: str, text: str) -> Mask:
-        if name not in self:
-            return np.zeros(len(self), dtype=np.bool_)
-        # Its type is told: where it has to be guessed pyarrow imports what dates need.
-        return pc.equal(self.table[name], pa.scalar(text, pa.string())).fill_null(False).to_numpy()
+        return equal(self.table[name], text) if name in self else np.zeros(len(self), dtype=np.bool_)
 
     def _classify(self, name: str) -> NDArray[np.uint8]:
-        recorded = self.recorded(name)
-        values = self.values(name)
-        finite = values.dtype.kind != "f" or bool(np.isfinite(values).all())
-        if finite and recorded.all():
-            return np.broadcast_to(np.uint8(Kind.FINITE), len(self))  # takes no memory
-        kinds = np.zeros(len(self), dtype=np.uint8)
-        if not finite:
-            odd = np.flatnonzero(~np.isfinite(values))
-            kinds[odd] = np.where(
-                np.isnan(values[odd]), Kind.NAN, np.where(values[odd] > 0, Kind.POS_INF, Kind.NEG_INF)
-            )
-        null = np.flatnonzero(~recorded)
-        kinds[null] = Kind.NOT_RECORDED
-        column = COLUMNS.get(name)
-        if column is not None and name in self and len(null):
-            kinds[null[~column.applies(self, name)[null]]] = Kind.NOT_APPLICABLE
-        return kinds
+        column, recorded = COLUMNS.get(name), self.recorded(name)
+        applies = None if column is None or name not in self else partial(column.applies, self, name)
+        return classify(self.values(name), recorded, applies)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -20,7 +20,7 @@ from recorder.store.tables import few_chunks, unify
 FEW = 1024
 GROUPS = 4
 MOST_DISTINCT = 1024
-STRETCH = 262_144  # some megabytes of a column: what is made of a stretch is made in the processor's cache
+STRETCH = 65_536  # a part, as a rule: what is made of it is made in the processor's cache
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -62,8 +62,6 @@ class Rows:
 
     def distinct(self, name: str) -> list[Any]:
         """The texts of a column, each once."""
-        if name == "optimizer" and self.said.optimizer is not None:
-            return [self.said.optimizer]
         if isinstance(self.source, Part) and name in self.source.texts:
             return list(_distinct(self.source, name, self.first, self.last))
         distinct: list[Any] = self.read([name])[name].unique().to_pylist()
@@ -98,7 +96,7 @@ class LazyTable:
 
     @property
     def num_rows(self) -> int:
-        return sum(map(len, self.rows))
+        return self._starts[-1]
 
     @cached_property
     def column_names(self) -> list[str]:
@@ -142,11 +140,17 @@ class LazyTable:
         return self.select(self.column_names)
 
     def distinct(self, name: str) -> list[Any]:
-        """The texts of a column, each once in order, None where there is none; no row of it is spread out."""
+        """The texts of a column, each once in order, None where there is none; no row of it is spread out.
+
+        Parts that say that they all have one text are believed, as long as it is the only one.
+        """
         found: dict[Any, None] = {}
         try:
             for rows in self.rows:
-                found.update(dict.fromkeys(rows.distinct(name)))
+                said = rows.said.texts.get(name)
+                found.update(dict.fromkeys(rows.distinct(name) if said is None else [said]))
+            if len(found) > 1:
+                found = dict.fromkeys(text for rows in self.rows for text in rows.distinct(name))
         except StoreError as error:
             raise self.blamed(error) from error
         return list(found)
@@ -158,14 +162,20 @@ class LazyTable:
 
     def slice(self, offset: int = 0, length: int | None = None) -> LazyTable:
         """The rows from an offset on."""
+        starts = self._starts
         last = self.num_rows if length is None else min(offset + length, self.num_rows)
-        found, start = [], 0
-        for rows in self.rows:
-            first, end = max(offset - start, 0), min(last - start, len(rows))
+        found = []
+        for at in range(max(0, bisect_right(starts, offset) - 1), bisect_left(starts, last)):
+            rows = self.rows[at]
+            first, end = max(offset - starts[at], 0), min(last - starts[at], len(rows))
             if first < end:
                 found.append(Rows(rows.source, rows.first + first, rows.first + end))
-            start += len(rows)
         return LazyTable(self.columns, tuple(found), self.blamed, tuple(self.column_names))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The position of the first of each `rows`, and at last how many there are."""
+        return [0, *accumulate(map(len, self.rows))]
 
     def followed(self, more: Iterable[Part | pa.Table | LazyTable]) -> LazyTable:
         """These rows and then more. Those that are in memory are held as one table."""

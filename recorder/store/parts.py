@@ -124,16 +124,17 @@ def look_at_part(path: Path, columns: Sequence[Column], wanted: Sequence[str] | 
     Raises StoreError naming the part where it is damaged or not one of ours.
     """
     with _opened(path) as (_, file, mark):
-        names = file.schema_arrow.names
+        schema = file.schema_arrow  # made anew each time it is asked for
+        names = schema.names
         check_columns(path, names, columns)
-        kept, note = readable(path, file.schema_arrow, columns)
+        kept, note = readable(path, schema, columns)
         kept = kept if wanted is None else [name for name in kept if name in wanted]
         check_rows(path, file.metadata.num_rows, len(kept))
         groups = tuple(file.metadata.row_group(at).num_rows for at in range(file.num_row_groups))
         if min(groups, default=0) < 0 or sum(groups) != file.metadata.num_rows:
             raise ValueError(f"its groups hold {sum(groups):,} rows of {file.metadata.num_rows:,}")
-        said = Said.read(file.schema_arrow.metadata, sum(groups))
-        texts = frozenset(name for name in kept if plain_type(file.schema_arrow.field(name).type) == pa.string())
+        said = Said.read(schema.metadata, sum(groups))
+        texts = frozenset(name for name in kept if plain_type(schema.field(name).type) == pa.string())
         return Part(path, mark, tuple(columns), tuple(kept), texts, groups, said, note)
 
 

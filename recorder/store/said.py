@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from recorder.store.documents import from_json
 
-_PENDING, _STEPS, _SEGMENT, _OPTIMIZER = b"pending", b"steps", b"segment", b"optimizer"
+_NAMES = ("pending", "steps", "segment", "texts")
+LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -23,53 +24,59 @@ class Said:
 
     `pending` are the positions of pending rows, `steps` the smallest and the largest step. `segment` is the one of all
     rows, and tells that no step falls: the first row then has the smallest one, and the last row the largest.
-    `optimizer` is the one name that all rows have.
+    `texts` are the columns that have one text in all rows.
     """
 
     pending: tuple[int, ...] = ()
     steps: tuple[int, int] | None = None
     segment: int | None = None
-    optimizer: str | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: pa.Table, pending: NDArray[np.int64]) -> Said:
         """What is to be said of these rows."""
-        columns = {name: table[name] for name in ("step", "segment", "optimizer") if name in table.column_names}
+        columns = {name: table[name] for name in ("step", "segment") if name in table.column_names}
         whole = {name: column for name, column in columns.items() if len(column) and not column.null_count}
         steps = _bounds(columns["step"]) if "step" in columns else None
-        segments = _bounds(whole["segment"]) if "step" in whole and "segment" in whole else None
+        segments = _bounds(whole["segment"]) if len(whole) == 2 else None
         alike = segments is not None and segments[0] == segments[1] and not _falls(whole["step"])
-        names = whole["optimizer"].unique().to_pylist() if "optimizer" in whole else []
+        texts = {field.name: _one_text(table[field.name]) for field in table.schema if pa.types.is_string(field.type)}
         return cls(
             tuple(pending.tolist()),
             steps,
             segments[0] if segments is not None and alike else None,
-            names[0] if len(names) == 1 else None,
+            {name: text for name, text in texts.items() if text is not None},
         )
 
     def metadata(self) -> dict[bytes, bytes]:
         """As it stands in the part: JSON by name."""
-        known = {_PENDING: self.pending or None, _STEPS: self.steps, _SEGMENT: self.segment, _OPTIMIZER: self.optimizer}
-        return {name: json.dumps(value).encode() for name, value in known.items() if value is not None}
+        known = {name: getattr(self, name) for name in _NAMES}
+        return {
+            name.encode(): json.dumps(value).encode() for name, value in known.items() if value not in (None, (), {})
+        }
 
     @classmethod
     def read(cls, metadata: Mapping[bytes, bytes] | None, rows: int) -> Said:
         """What a part of so many rows says, as far as it makes sense: it may be damaged, or somebody else's."""
-        said = {name: _value(metadata or {}, name) for name in (_PENDING, _STEPS, _SEGMENT, _OPTIMIZER)}
-        pending, steps, segment, optimizer = said.values()
+        pending, steps, segment, texts = (_value(metadata or {}, name.encode()) for name in _NAMES)
         places = pending if isinstance(pending, list) else []
         bounded = isinstance(steps, list) and len(steps) == 2 and all(map(_is_whole, steps)) and steps[0] <= steps[1]
+        named = texts.items() if isinstance(texts, dict) else ()
         return cls(
             tuple(place for place in places if _is_whole(place) and 0 <= place < rows),
             (steps[0], steps[1]) if bounded else None,
             segment if bounded and _is_whole(segment) else None,
-            optimizer if isinstance(optimizer, str) else None,
+            {name: text for name, text in named if isinstance(text, str)},
         )
 
     def faults(self, table: pa.Table) -> list[str]:
         """What is said that is not true of these rows, in a line each."""
         found = Said.of(table, np.array(self.pending, dtype=np.int64))
-        claims = [(name, getattr(self, name), getattr(found, name)) for name in ("steps", "segment", "optimizer")]
+        claims: list[tuple[str, object, object]] = [
+            ("steps", self.steps, found.steps),
+            ("segment", self.segment, found.segment),
+        ]
+        claims += [(name, text, found.texts.get(name)) for name, text in self.texts.items()]
         wrong = [(name, said) for name, said, true in claims if said not in (None, true)]
         return [f"says {said!r:.80} of its {name}, and it is not so" for name, said in wrong]
 
@@ -82,6 +89,15 @@ def _bounds(column: Any) -> tuple[int, int] | None:
     bounds = pc.min_max(column)
     found = bounds["min"].as_py(), bounds["max"].as_py()
     return None if found[0] is None else found
+
+
+def _one_text(column: Any) -> str | None:
+    """The text of all rows, None where they are not alike; a long one is not worth the room."""
+    if not len(column) or column.null_count:
+        return None
+    first: str = column[0].as_py()
+    alike = len(first) <= LONGEST and pc.all(pc.equal(column, pa.scalar(first, column.type))).as_py()
+    return first if alike else None
 
 
 def _falls(column: Any) -> bool:

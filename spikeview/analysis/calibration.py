@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from recorder.schema import Mask
 from spikeview.analysis.clocks import perhaps_executed, skips
 from spikeview.analysis.overflows import far_out, widths
-from spikeview.cells import chosen
-from spikeview.run import Kind, Run
+from spikeview.cells import Kind, chosen
+from spikeview.run import Run
 
 Positions = NDArray[np.int64]
 

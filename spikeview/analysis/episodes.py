@@ -1,18 +1,18 @@
-"""Observations grouped into episodes: where one begins, how far it reaches, and what led it."""
+"""Observations grouped into episodes: where one begins, and how far it reaches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recorder.schema import Mask
-from spikeview.analysis.incident import KEPT, Incident, Lead, Observation, SignalExtent
-from spikeview.analysis.lazy import Column
-from spikeview.analysis.observations import Observed
-from spikeview.analysis.persistence import TRANSIENT, WINDOW, persistence
+from spikeview.analysis.incident import Incident
+from spikeview.analysis.observed import Observed
+from spikeview.analysis.occurrences import Occurrence, incident_of
+from spikeview.analysis.persistence import WINDOW
 from spikeview.analysis.signals import PHASES, SIGNALS
 from spikeview.run import Run
 
@@ -22,35 +22,6 @@ BEFORE = 8
 # What an incident is depends on no row that is so far behind its last one.
 SURE = HELD + GAP + WINDOW
 LOOK = 4096
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What was observed of one signal for one reason within one episode: `places` are its positions there."""
-
-    observed: Observed
-    places: NDArray[np.int64]
-
-    @property
-    def signal(self) -> str:
-        return self.observed.signal
-
-    @property
-    def first(self) -> int:
-        return int(self.places[0])
-
-    def at(self, position: int) -> Observation:
-        of = self.observed
-        deviation = None if of.deviation is None else float(of.deviation[position])
-        return Observation(position, of.signal, float(of.values[position]), of.reason, deviation)
-
-    def worst(self) -> Observation:
-        """The farthest out; where no distance is known, the first."""
-        of = self.observed
-        return self.at(self.first if of.deviation is None else self._farthest(of.deviation))
-
-    def _farthest(self, deviation: Column) -> int:
-        return int(self.places[np.argmax(np.abs(deviation[self.places]))])
 
 
 def incidents(run: Run, observed: Sequence[Observed], since: int = 0) -> tuple[Incident, ...]:
@@ -78,8 +49,8 @@ def incidents(run: Run, observed: Sequence[Observed], since: int = 0) -> tuple[I
     healthy = since + np.flatnonzero(_healthy(run, recent) & ~bad)
     rows = run.values("row") if "row" in run else np.arange(len(run))
     return tuple(
-        _incident(
-            [_Seen(each, spots[begin[i] : end[i]]) for each, spots, begin, end in cuts if begin[i] < end[i]],
+        incident_of(
+            [Occurrence(each, spots[begin[i] : end[i]]) for each, spots, begin, end in cuts if begin[i] < end[i]],
             rows,
             int(healthy[before - 1]) if before else _last_healthy(run, ordered, since),
             int(lasts[i]),
@@ -170,58 +141,3 @@ def _last_healthy(run: Run, observed: Sequence[Observed], row: int) -> int | Non
             return rows.start + int(found[-1])
         end = rows.start
     return None
-
-
-def _incident(seen: Sequence[_Seen], rows: NDArray[np.int64], last_healthy: int | None, last: int) -> Incident:
-    kind = _persistence(seen, last)
-    extent = _extent(seen)
-    return Incident(
-        observations=tuple(_observations(seen)),
-        extent=extent,
-        last_healthy=last_healthy,
-        last=last,
-        severity="warning" if kind == TRANSIENT or _may_be_meant(seen) else "critical",
-        persistence=kind,
-        lead=_lead(extent, rows),
-    )
-
-
-def _may_be_meant(seen: Sequence[_Seen]) -> bool:
-    """Nothing but parameters that lost their gradient: layers that are frozen on purpose look the same."""
-    return all(each.signal == "grad_none_params" for each in seen)
-
-
-def _observations(seen: Sequence[_Seen]) -> Iterator[Observation]:
-    """In causal order: `seen` is in that order within a row, and sorting keeps it."""
-    places = [(position, each) for each in seen for position in each.places[:KEPT].tolist()]
-    places.sort(key=lambda one: one[0])
-    return (each.at(position) for position, each in places[:KEPT])
-
-
-def _extent(seen: Sequence[_Seen]) -> Mapping[str, SignalExtent]:
-    by_signal: dict[str, list[_Seen]] = {}
-    for each in sorted(seen, key=lambda one: one.first):
-        by_signal.setdefault(each.signal, []).append(each)
-    return {signal: _signal_extent(own) for signal, own in by_signal.items()}
-
-
-def _signal_extent(own: Sequence[_Seen]) -> SignalExtent:
-    rows = len(own[0].places) if len(own) == 1 else len(np.unique(np.concatenate([each.places for each in own])))
-    worst = next((each for each in own if each.observed.deviation is None), own[0])
-    return SignalExtent(own[0].first, rows, worst.worst())
-
-
-def _persistence(seen: Sequence[_Seen], last: int) -> str:
-    """By the loss where it left its baseline, else by what did first."""
-    leading = min(seen, key=lambda each: (each.observed.phase != "forward", each.first))
-    own = [each for each in seen if each.signal == leading.signal]
-    return persistence([each.observed for each in own], min(each.first for each in own), last)
-
-
-def _lead(extent: Mapping[str, SignalExtent], rows: NDArray[np.int64]) -> tuple[Lead, ...]:
-    """Signals that left before the loss, farthest ahead first; none where the loss did not leave."""
-    if "loss" not in extent:
-        return ()
-    onset = extent["loss"].first
-    ahead = sorted((each.first, signal) for signal, each in extent.items() if each.first < onset)
-    return tuple(Lead(signal, int(rows[place]), int(rows[onset] - rows[place])) for place, signal in ahead)

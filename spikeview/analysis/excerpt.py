@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recorder.schema import Mask
-from spikeview.analysis.baseline import CAUTION, Track
+from spikeview.analysis.track import CAUTION, Track
 from spikeview.meaning import is_log, usual_stride
 from spikeview.run import Floats, Run
 

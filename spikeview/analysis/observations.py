@@ -13,39 +13,23 @@ from recorder.schema import Mask
 from spikeview.analysis.baseline import Baseline
 from spikeview.analysis.calibration import calibrating
 from spikeview.analysis.clocks import declined, skipped
-from spikeview.analysis.drift import Levels, calm, drift
+from spikeview.analysis.drift import calm, drift
 from spikeview.analysis.excerpt import is_excerpt
-from spikeview.analysis.jumps import lost_gradients, steep_rates
-from spikeview.analysis.lazy import Column
+from spikeview.analysis.gradients import nonfinite_gradient
 from spikeview.analysis.leeway import announcements, leeway
+from spikeview.analysis.levels import Levels
+from spikeview.analysis.observed import Observed, broken, shown
 from spikeview.analysis.outliers import AFRESH, Judged, outliers
-from spikeview.analysis.rates import rates
 from spikeview.analysis.signals import SIGNALS, Scale, Signal, lost_loss, nonfinite, scale
 from spikeview.analysis.traced import Traced
 from spikeview.meaning import is_log
-from spikeview.run import Floats, Kind, Run, row_by_row
+from spikeview.run import Run
 
 HALF = 0.5
 # So far behind the last row it is settled what was found of a row, as a rule; else so many times as far, or again.
 BACK, BACK_BY, STEPS = 1024, 4, 8
 
 Positions = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Observed:
-    """One signal and one reason: all but names are [rows]; `deviation` only of outliers and drifts.
-
-    `held` says where a signal that left has not come back yet, though not every row of it is out.
-    """
-
-    signal: str
-    phase: str
-    reason: str
-    mask: Mask
-    values: Floats
-    deviation: Column | None = None
-    held: Mask | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +60,6 @@ def observe(run: Run, before: Observations | None = None) -> Observations:
     announced = announcements(run)
     known = _going_on(run, scales, announced, before)
     since = 0 if known is None else known.row
-    calm_rows = calibrating(run)
     feeds = ~(skipped(run) | declined(run) | lost_loss(run) | nonfinite(run, "grad_norm") | nonfinite_gradient(run))
     judging = _Judging(run, feeds[since:], announced, known, since)
     judged: dict[str, _Signal] = {}
@@ -84,7 +67,7 @@ def observe(run: Run, before: Observations | None = None) -> Observations:
         weight = judged.get(signal.weight) if signal.weight else None
         judged[signal.column] = judging.signal(signal, measure, None if weight is None else weight.traced)
     observed = [each for signal in judged.values() for each in signal.observed]
-    observed += [_gradient(run, calm_rows), _cut_off(run), _skips(run, calm_rows), _still(run), _rate(run)]
+    observed += shown(run, calibrating(run))
     baselines = {column: each.traced.baseline() for column, each in judged.items()}
     row = next((row for row in judging.settling if all(row in each.tail.settled for each in judged.values())), 0)
     going = {column: each.going_on(row) for column, each in judged.items()}
@@ -132,7 +115,7 @@ class _Judging:
         passes, factors = AFRESH if old is None else old.passes, leeway(run, signal.phase, since)
         tail = outliers(scaled, self.feeds, signal, light, factors, is_excerpt(run), passes, self.settling)
         traced = Traced.of(signal, measure, tail) if old is None else old.followed(since, measure, tail)
-        observed = [] if column == "grad_norm" else [_broken(run, signal)]
+        observed = [] if column == "grad_norm" else [broken(run, signal)]
         whole = traced.whole
         out = Observed(column, signal.phase, "outlier", whole.out, values, whole.track.deviation, whole.held)
         observed.append(out)
@@ -168,77 +151,6 @@ def _going_on(
     then = before.announced
     same = np.array_equal(announced[announced < before.row], then[then < before.row])
     return before if same else None
-
-
-@row_by_row
-def nonfinite_gradient(run: Run) -> Mask:
-    """[rows]: a gradient is known to hold a NaN or Inf: by the count where it was recorded.
-
-    Without a count a norm of NaN says so, and a step that the scaler or the loop left out for it; a norm of Inf does
-    not, since a norm can overflow though every gradient is finite.
-    """
-    told = run.kind("grad_norm") == Kind.NAN
-    told = told | run.equals("skip_reason", "amp_overflow") | run.equals("skip_reason", "nonfinite_grad")
-    counted: Mask = run.recorded("grad_nonfinite_params")
-    broken: Mask = np.where(counted, run.values("grad_nonfinite_params") > 0, told)
-    return broken
-
-
-@row_by_row
-def unknown_gradient(run: Run) -> Mask:
-    """[rows]: a gradient of which it is not known whether it is finite."""
-    norm = run.kind("grad_norm")
-    silent = (norm == Kind.NOT_RECORDED) | (norm == Kind.POS_INF) | (norm == Kind.NEG_INF)
-    unknown: Mask = silent & (run.kind("grad_nonfinite_params") == Kind.NOT_RECORDED) & ~nonfinite_gradient(run)
-    return unknown
-
-
-@row_by_row
-def overflowed_norm(run: Run) -> Mask:
-    """[rows]: a norm of Inf over gradients that are all finite: the largest that there can be."""
-    finite = run.recorded("grad_nonfinite_params") & (run.values("grad_nonfinite_params") == 0)
-    overflowed: Mask = finite & (run.kind("grad_norm") == Kind.POS_INF)
-    return overflowed
-
-
-def _gradient(run: Run, calm: Mask) -> Observed:
-    """Rows that say so themselves: of a skip without a norm and a count it is only known that it was skipped."""
-    told = run.recorded("grad_norm") | run.recorded("grad_nonfinite_params")
-    bad = told & (nonfinite_gradient(run) | nonfinite(run, "grad_norm")) & ~(calm & ~nonfinite(run, "loss"))
-    column = "grad_norm" if run.recorded("grad_norm").any() else "grad_nonfinite_params"
-    return Observed(column, "backward", "nonfinite", bad, run.values(column).astype(np.float64))
-
-
-def _skips(run: Run, calm: Mask) -> Observed:
-    return Observed("executed", "update", "skipped", skipped(run) & ~calm, np.zeros(len(run)))
-
-
-def _still(run: Run) -> Observed:
-    """Executed and moved nothing, save at the start of a warm-up from a learning rate of zero."""
-    still = run.values("executed") & run.recorded("moved") & ~run.values("moved")
-    moving = np.flatnonzero(run.values("moved"))
-    if len(moving):
-        still[: moving[0]] &= run.values("lr")[: moving[0]] != 0
-    return Observed("moved", "update", "not_moved", still, np.zeros(len(run)))
-
-
-def _cut_off(run: Run) -> Observed:
-    """Parameters that had gradients and have none any more."""
-    column = "grad_none_params"
-    return Observed(column, "backward", "jump", lost_gradients(run), run.values(column).astype(np.float64))
-
-
-def _rate(run: Run) -> Observed:
-    """A learning rate far over any before."""
-    return Observed("lr", "update", "jump", steep_rates(run, rates(run)), run.values("lr"))
-
-
-def _broken(run: Run, signal: Signal) -> Observed:
-    values, mask = (
-        run.values(signal.column),
-        lost_loss(run) if signal.column == "loss" else nonfinite(run, signal.column),
-    )
-    return Observed(signal.column, signal.phase, "nonfinite", mask, values)
 
 
 def _light(run: Run, weight: Traced, since: int) -> Mask:

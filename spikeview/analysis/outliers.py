@@ -7,23 +7,20 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from recorder.schema import Mask
-from spikeview.analysis.baseline import NOTHING, Band, Followed, Settled, Track
 from spikeview.analysis.excerpt import level
+from spikeview.analysis.followed import Followed
+from spikeview.analysis.habit import HABIT_ROWS, habitual_among, usual_rows
 from spikeview.analysis.lazy import Positions, last_of
 from spikeview.analysis.recovery import Episodes, Recovery
 from spikeview.analysis.signals import Signal
+from spikeview.analysis.threshold import beyond, in_streaks
+from spikeview.analysis.track import NOTHING, Band, Settled, Track
 from spikeview.cancelling import checkpoint
 from spikeview.run import Floats
 
 PASSES = 4
-HABIT = 3
-HABIT_ROWS = 400
-BEYOND_HABIT = 1.5
-ROUNDING = 1e-9
-AT_ONCE = 1024
 
 Passes: TypeAlias = tuple[Settled, ...]
 AFRESH: Passes = (NOTHING,) * (PASSES + 1)
@@ -133,102 +130,18 @@ class _Pass:
 def _judge(
     track: Track, finite: Mask, healthy: Mask, signal: Signal, light: Mask, leeway: Floats, before: Settled
 ) -> _Pass:
-    far, opens, beyond = _beyond(track, signal, leeway)
-    rows = _streaks(beyond[~light[beyond]], finite, signal.streak)
+    far, opens, past = beyond(track, signal, leeway)
+    rows = in_streaks(past[~light[past]], finite, signal.streak)
     recovery = Recovery(track, finite, signal.side)
     strayed = recovery.episodes(rows, before.strayed)
-    usual = _usual(strayed, finite)
-    habitual = rows[_habitual(track, rows, usual, signal.side, before.strays)]
+    usual = usual_rows(strayed, finite)
+    habitual = rows[habitual_among(track, rows, usual, signal.side, before.strays)]
     out = _mask(rows, len(finite))
     out[habitual] = False
     same = not len(habitual) and before.held == before.strayed
     held = strayed if same else recovery.episodes(np.flatnonzero(out), before.held)
     judged = Judged(track, out, _mask(habitual, len(finite)), _mask(far, len(finite)), healthy, held.bad)
     return _Pass(judged, finite, opens, usual, strayed, held, signal.side)
-
-
-def _beyond(track: Track, signal: Signal, leeway: Floats) -> tuple[Positions, Positions, Positions]:
-    """Rows that are far, those of which the next ones tell whether they are out, and those that are, light ones aside.
-
-    Where a baseline is made from few rows it takes much to be sure of an episode. That it began with the rows that lead
-    into it needs no more than to be sure of a row where there are many.
-    """
-    rows = _candidates(track, signal, leeway)
-    distance = signal.side * track.deviation[rows] / leeway[rows]
-    out, leading = distance > signal.threshold, distance * track.caution[rows] > signal.threshold
-    far = rows[out]
-    if signal.bound is not None:
-        past = signal.side * track.values[rows] > signal.side * signal.bound
-        out, leading = out & past, leading & past
-    opens = rows[leading & ~out] if signal.streak == 1 else rows[out | leading]
-    return far, opens, rows[out | leading & _leads(rows, out, leading)]
-
-
-def _candidates(track: Track, signal: Signal, leeway: Floats) -> Positions:
-    """The rows that can be past the threshold: the spread is worked out for no other."""
-    away = signal.side * (track.values - track.center)
-    least = signal.threshold * (1 - ROUNDING)
-    rows = np.flatnonzero(away > least * leeway.min(initial=1.0) * signal.floor)
-    return rows[away[rows] > least * leeway[rows] * track.least[rows]]
-
-
-def _leads(rows: Positions, out: Mask, leading: Mask) -> Mask:
-    """Those of the rows from which a row that is out is reached through nothing but leading ones."""
-    if not out.any():
-        return out
-    at = np.arange(len(rows))
-    goes_on = np.append((np.diff(rows) == 1) & (leading | out)[1:], False)
-    next_out = np.minimum.accumulate(np.where(out, at, len(rows))[::-1])[::-1]
-    next_end = np.minimum.accumulate(np.where(goes_on, len(rows), at)[::-1])[::-1]
-    reached: Mask = next_out <= next_end
-    return reached
-
-
-def _streaks(out: Positions, judged: Mask, least: int) -> Positions:
-    """Only those that stand in a run of at least `least`, counted over the judged rows."""
-    if least <= 1 or not len(out):
-        return out
-    places = np.cumsum(judged)[out]
-    run = np.cumsum(np.diff(places, prepend=places[0]) > 1)
-    return out[np.bincount(run)[run] >= least]
-
-
-def _usual(strayed: Episodes, finite: Mask) -> Mask:
-    """[rows]: those by which a habit is told: of an episode the one it begins with."""
-    if not len(strayed.onsets):
-        return finite
-    usual: Mask = finite & ~strayed.bad
-    usual[strayed.onsets[strayed.onsets >= 0]] = True
-    return usual
-
-
-def _habitual(track: Track, beyond: Positions, usual: Mask, side: int, before: Floats) -> Mask:
-    """[beyond]: rows beyond the band that go no farther than the signal does by habit.
-
-    A heavy tail, a mixture of data sets or the start of every epoch takes a signal out of any band made of medians, and
-    again and again. So a row is no news where HABIT of the HABIT_ROWS `usual` ones before it went as far, to a factor
-    of BEYOND_HABIT. An episode counts once, by the row it begins with: that it lasts makes it no habit.
-    """
-    if not len(beyond):
-        return np.zeros(0, dtype=np.bool_)
-    strays = side * (track.values - track.center)
-    places = np.flatnonzero(usual & ~np.isnan(strays))
-    known = np.concatenate([before, strays[places]]) if len(before) else strays[places]
-    largest = _third_largest(known, len(before) + np.searchsorted(places, beyond))
-    return strays[beyond] <= BEYOND_HABIT * largest  # NaN where there are too few
-
-
-def _third_largest(values: Floats, ends: Positions) -> Floats:
-    """[ends]: the HABIT-th largest of the HABIT_ROWS values before each end, NaN where there are fewer than HABIT."""
-    found = np.full(len(ends), np.nan)
-    for at in np.flatnonzero((ends >= HABIT) & (ends < HABIT_ROWS)).tolist():
-        found[at] = np.partition(values[: ends[at]], -HABIT)[-HABIT]
-    late = np.flatnonzero(ends >= HABIT_ROWS)
-    for first in range(0, len(late), AT_ONCE):
-        some = late[first : first + AT_ONCE]
-        windows = sliding_window_view(values, HABIT_ROWS)[ends[some] - HABIT_ROWS]
-        found[some] = np.partition(windows, -HABIT, axis=1)[:, -HABIT]
-    return found
 
 
 def _mask(rows: Positions, length: int) -> Mask:

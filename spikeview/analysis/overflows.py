@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recorder.schema import Mask
-from spikeview.analysis.baseline import follow
+from spikeview.analysis.followed import follow
 from spikeview.analysis.signals import SIGNALS, still_scaled
-from spikeview.run import Kind, Run
+from spikeview.cells import Kind
+from spikeview.run import Run
 
 # So many rows back gradients are much like those of a row; of fewer than LEAST nothing is said.
 PASSED, LEAST = 400, 24

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recorder.schema import Mask
-from spikeview.analysis.observations import Observed
+from spikeview.analysis.observed import Observed
 from spikeview.analysis.signals import SIGNALS
 from spikeview.run import Floats
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from recorder.schema import Mask
-from spikeview.analysis.baseline import Band, Track
 from spikeview.analysis.lazy import Positions
+from spikeview.analysis.track import Band, Track
 from spikeview.cancelling import checkpoint
 from spikeview.run import Floats
 

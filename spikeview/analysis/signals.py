@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from recorder.schema import Mask
 from spikeview.analysis.trailing import TREND
+from spikeview.cells import Kind
 from spikeview.meaning import KEPT, is_log, meaning
-from spikeview.run import Floats, Kind, Run, row_by_row
+from spikeview.run import Floats, Run, row_by_row
 
 HIGH, LOW = 1, -1
 # The size of updates wanders, and hardly differs from row to row: a long trend would be far behind it.

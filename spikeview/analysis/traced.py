@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spikeview.analysis.baseline import Baseline, Counts, Track, baseline
-from spikeview.analysis.drift import Drift, Levels
+from spikeview.analysis.baseline import Baseline, baseline
+from spikeview.analysis.drift import Drift
+from spikeview.analysis.levels import Levels
 from spikeview.analysis.outliers import AFRESH, Judged, Passes
 from spikeview.analysis.signals import Scale, Signal
+from spikeview.analysis.track import Counts, Track
 from spikeview.growth import Grown
 
 COLUMNS = ("values", "center")

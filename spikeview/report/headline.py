@@ -9,13 +9,14 @@ import numpy as np
 from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.incident import Observation
 from spikeview.analysis.rates import rates
+from spikeview.cells import Kind
 from spikeview.format import cell, count, label, mads, number, plural, scalar, shown
 from spikeview.meaning import hides_nonfinite, onset
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.rules.finding import Verdict
 from spikeview.rules.relevance import SPEAKS_OF
 from spikeview.rules.wording import name_rows
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 LONGEST_NAME = 60
 

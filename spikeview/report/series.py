@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from recorder.schema import Mask
 from spikeview.analysis.clocks import skipped_or_declined
-from spikeview.analysis.envelope import build, envelope
+from spikeview.analysis.envelope import envelope
+from spikeview.analysis.pyramid import build
+from spikeview.cells import Kind
 from spikeview.rules.diagnosis import Diagnosed, View
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 Positions = NDArray[np.intp]
 MARGIN = 30

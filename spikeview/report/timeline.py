@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from spikeview.analysis.rates import rates
+from spikeview.cells import Kind
 from spikeview.format import cell, label, mads, number, plural, scalar
 from spikeview.report.series import around
 from spikeview.report.whole import event_row
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.rules.wording import row_of
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 MOST = 40
 CHANGES = 8

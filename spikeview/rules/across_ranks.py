@@ -10,11 +10,11 @@ import numpy as np
 from recorder.schema import COLUMNS
 from recorder.store.reader import name_ranks
 from spikeview.analysis.episodes import GAP
+from spikeview.cells import Kind
 from spikeview.ranks import Ranks
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, Elsewhere, diagnose
 from spikeview.rules.finding import CheckResult, Outcome
 from spikeview.rules.wording import row_of
-from spikeview.run import Kind
 
 # The parts of a transition, in the order in which one causes the next.
 CAUSAL = tuple(dict.fromkeys(column.phase for column in COLUMNS.values()))

@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spikeview.cells import chosen
+from spikeview.cells import Kind, chosen
 from spikeview.format import plural
 from spikeview.rules.finding import Outcome
 from spikeview.rules.verdict import Answer, passed, too_few, unknown
 from spikeview.rules.wording import row_of
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 Counts = NDArray[np.int32]
 

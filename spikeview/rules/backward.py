@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from spikeview.analysis.signals import is_nonfinite
+from spikeview.cells import Kind
 from spikeview.format import words
 from spikeview.meaning import hides_nonfinite
 from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
 from spikeview.rules.watch import Positions
 from spikeview.rules.wording import group_name, name_rows, written
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 
 def grad_nonfinite_loss_finite(context: Context) -> Judgement:

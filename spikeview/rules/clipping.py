@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spikeview.analysis.observations import nonfinite_gradient
-from spikeview.cells import chosen
+from spikeview.analysis.gradients import nonfinite_gradient
+from spikeview.cells import Kind, chosen
 from spikeview.format import number, plural
 from spikeview.rules.finding import Outcome
 from spikeview.rules.limits import NOTHING_CLIPPED, PINNED, norm_logged_after_clip
 from spikeview.rules.steps import micro_steps, optimizer_settings
 from spikeview.rules.verdict import Answer, too_few, unknown, untold
 from spikeview.rules.wording import name_rows
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 ALWAYS = 0.95
 ENOUGH = 50

@@ -12,11 +12,12 @@ from recorder.schema import Mask
 from spikeview.analysis.incident import Incident
 from spikeview.analysis.lazy import LazyMask
 from spikeview.analysis.signals import SIGNALS
+from spikeview.cells import Kind
 from spikeview.format import label, number, plural
 from spikeview.rules.finding import Verdict
 from spikeview.rules.watch import Positions, Watch
 from spikeview.rules.wording import reading, row_of, written
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 RESUMED_WITHIN = 50
 

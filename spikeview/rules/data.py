@@ -7,14 +7,15 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from spikeview.analysis.baseline import follow
+from spikeview.analysis.followed import follow
 from spikeview.analysis.signals import nonfinite
+from spikeview.cells import Kind
 from spikeview.format import number, plural, shown
 from spikeview.rules.finding import Outcome
 from spikeview.rules.seen import Seen
 from spikeview.rules.verdict import Answer, passed, too_few, unknown
 from spikeview.rules.wording import name_rows, row_of
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 MOSTLY = 0.5
 MOST = 20

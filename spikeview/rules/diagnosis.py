@@ -11,7 +11,8 @@ import numpy as np
 from spikeview.analysis.baseline import Baseline
 from spikeview.analysis.episodes import incidents, kept
 from spikeview.analysis.incident import Incident, Observation
-from spikeview.analysis.observations import Observations, Observed, observe
+from spikeview.analysis.observations import Observations, observe
+from spikeview.analysis.observed import Observed
 from spikeview.analysis.signals import SIGNALS
 from spikeview.cancelling import checkpoint
 from spikeview.rules.checks import checked

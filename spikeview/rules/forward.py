@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.format import words
 from spikeview.meaning import onset
 from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
 from spikeview.rules.wording import name_rows, written
-from spikeview.run import Kind
 
 TRANSITION = ("grad_norm", "update_ratio", "update_cosine")
 

@@ -6,14 +6,14 @@ from functools import cache
 
 import numpy as np
 
-from spikeview.cells import chosen
+from spikeview.cells import Kind, chosen
 from spikeview.format import number
 from spikeview.meaning import is_log, usual_stride
 from spikeview.rules.finding import Outcome
 from spikeview.rules.steps import idle
 from spikeview.rules.verdict import Answer, passed, too_few, unknown, untold
 from spikeview.rules.wording import name_rows
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 BUILD_UP = 16
 AT_START = 8

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.format import number, plural, shown
 from spikeview.rules.diagnosis import Diagnosis
 from spikeview.rules.finding import CheckResult, Outcome
 from spikeview.rules.practice import by_checks, listed, parameter_types, precisions
 from spikeview.rules.precision import HALF
 from spikeview.rules.verdict import Answer, unknown, untold
-from spikeview.run import Kind
 
 
 def hardware(diagnosis: Diagnosis) -> Answer:

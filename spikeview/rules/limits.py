@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from recorder.schema import Mask
-from spikeview.cells import chosen
+from spikeview.cells import Kind, chosen
 from spikeview.format import number, plural
 from spikeview.meaning import BEFORE, meaning
 from spikeview.rules.finding import Outcome
 from spikeview.rules.verdict import Answer, passed, unknown, untold
 from spikeview.rules.wording import name_rows
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 PINNED = 1e-3
 PINNED_ROWS = 10

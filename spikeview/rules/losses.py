@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spikeview.analysis.observations import nonfinite_gradient, unknown_gradient
+from spikeview.analysis.gradients import nonfinite_gradient, unknown_gradient
 from spikeview.analysis.signals import nonfinite
+from spikeview.cells import Kind
 from spikeview.format import label, number
 from spikeview.rules.finding import Outcome
 from spikeview.rules.steps import segments
 from spikeview.rules.verdict import Answer, passed, too_few, unknown
 from spikeview.rules.wording import name_rows, row_of
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 WINDOWS = (16, 32, 64, 128)
 CHANGED = 1.3

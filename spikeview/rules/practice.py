@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from spikeview.analysis.clocks import skipped_or_declined
-from spikeview.analysis.observations import nonfinite_gradient
+from spikeview.analysis.gradients import nonfinite_gradient
 from spikeview.analysis.signals import nonfinite
 from spikeview.format import plural, shown
 from spikeview.rules.diagnosis import Diagnosis

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spikeview.analysis.observations import nonfinite_gradient
+from spikeview.analysis.gradients import nonfinite_gradient
 from spikeview.analysis.signals import nonfinite
 from spikeview.format import plural, shown
 from spikeview.rules.finding import Outcome

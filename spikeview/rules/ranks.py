@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recorder.schema import Mask
 from recorder.store.reader import name_ranks
+from spikeview.cells import Kind
 from spikeview.format import label, number, plural, shown
 from spikeview.moments import NONE
 from spikeview.ranks import Ranks
@@ -17,7 +18,7 @@ from spikeview.rules.finding import Outcome
 from spikeview.rules.seen import Seen
 from spikeview.rules.verdict import Answer, unknown, untold
 from spikeview.rules.wording import row_of
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 COLUMNS = ("input_absmax", "loss", "grad_norm")
 ENOUGH = 3

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.format import label, number, scalar, shown
 from spikeview.rules.wording import row_of, written
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 OCTAVES = 2
 RATE = 1.2

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recorder.schema import Mask
-from spikeview.analysis.observations import nonfinite_gradient, unknown_gradient
+from spikeview.analysis.gradients import nonfinite_gradient, unknown_gradient
 from spikeview.cells import chosen
 from spikeview.format import plural, scalar
 from spikeview.rules.finding import Outcome

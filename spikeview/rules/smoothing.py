@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from recorder.schema import Mask
-from spikeview.cells import chosen
+from spikeview.cells import Kind, chosen
 from spikeview.format import label
 from spikeview.meaning import MEAN, meaning
 from spikeview.rules.finding import Outcome
 from spikeview.rules.verdict import Answer, too_few, unknown, untold
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 LEAST = 64
 REVERSES = -0.3

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spikeview.cells import chosen
+from spikeview.cells import Kind, chosen
 from spikeview.format import number, plural
 from spikeview.rules.finding import Outcome
 from spikeview.rules.limits import ends_at, is_pinned
@@ -15,7 +15,7 @@ from spikeview.rules.scale import no_scaler, scale_text
 from spikeview.rules.steps import idle, segments
 from spikeview.rules.verdict import Answer, passed, unknown, untold
 from spikeview.rules.wording import name_rows
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 
 AROUND = 8
 FOLLOWS = 0.5

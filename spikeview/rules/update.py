@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from recorder.schema import Mask
+from spikeview.cells import Kind
 from spikeview.format import label
 from spikeview.rules.context import Context, Judgement, cannot_tell
 from spikeview.rules.finding import Verdict
 from spikeview.rules.watch import Positions
 from spikeview.rules.wording import name_rows, written
-from spikeview.run import Kind
 
 UPDATE = ("update_cosine", "update_ratio")
 

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from recorder.schema import Mask
 from spikeview.analysis.baseline import Baseline
 from spikeview.analysis.clocks import perhaps_executed, skipped
+from spikeview.analysis.gradients import nonfinite_gradient, overflowed_norm, unknown_gradient
 from spikeview.analysis.jumps import lost_gradients
 from spikeview.analysis.lazy import LazyMask, last_of
-from spikeview.analysis.observations import Observed, nonfinite_gradient, overflowed_norm, unknown_gradient
+from spikeview.analysis.observed import Observed
 from spikeview.analysis.rates import Rates, rates
 from spikeview.analysis.signals import SIGNALS, Signal, lost_loss, masked_loss, still_scaled
-from spikeview.run import Kind, Run
+from spikeview.cells import Kind
+from spikeview.run import Run
 
 Positions = NDArray[np.int64]
 

@@ -29,7 +29,7 @@ def incident_told(session: Session) -> str:
     chosen = session.selected
     if chosen is None or session.incident is None:
         return ""
-    said = ", ".join("".join(span.text for span in line) for line in card(chosen))
+    said = ", ".join("".join(span.text for span in line) for line in card(chosen, session.skips(chosen)))
     return f"Incident {session.incident + 1} of {len(session.incidents)}: {said}"
 
 

@@ -69,7 +69,8 @@ def snapshot(
     window.session.status_changed.connect(loop.quit)
     while window.session.opener.task is not None:
         loop.exec()
-    app.processEvents()
+    for _ in range(2):  # what the first changes the second lays out
+        app.processEvents()
     failure = window.session.opener.failure
     picture = window.grab()
     window.close()

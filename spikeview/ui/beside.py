@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
+from spikeview.cells import Kind
 from spikeview.format import label, number, shown
-from spikeview.run import Kind
 from spikeview.ui.both_incidents import BothIncidents, counted
 from spikeview.ui.fonts import fixed_font
 from spikeview.ui.labels import heading, muted

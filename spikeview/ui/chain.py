@@ -9,10 +9,10 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
+from spikeview.cells import Kind
 from spikeview.format import label, shown
 from spikeview.report.transition import FAR, OUTSIDE, WATCHED
 from spikeview.rules.diagnosis import View
-from spikeview.run import Kind
 from spikeview.ui.fonts import advance, fixed_font, metrics, scaled
 from spikeview.ui.group_rates import of_row
 from spikeview.ui.labels import muted

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QPushButton, QVBoxLayout, QWidget
 
 from spikeview.format import count
 from spikeview.rules.finding import CheckResult, Outcome
@@ -12,6 +13,7 @@ from spikeview.ui.fonts import scaled
 from spikeview.ui.labels import cleared, placed
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
+from spikeview.ui.themed import ThemedLabel
 
 SIGNS = {
     Outcome.FAILED: Span("✕", "bad", bold=True),
@@ -63,12 +65,12 @@ class Checks(QWidget):
             self._fill(outcome)
 
     def _fill(self, outcome: Outcome) -> None:
-        theme, grid = self._session.theme, self._grids[outcome]
+        session, grid = self._session, self._grids[outcome]
         for row, check in enumerate(self._of(outcome)):
             tells = check.evidence if outcome in (Outcome.FAILED, Outcome.CANNOT_TELL) else ""
             title = Span(check.title, "text" if outcome == Outcome.FAILED else "muted")
             spans = [title, Span(f" · {tells}" if tells else "")]
-            sign, text = QLabel(html([SIGNS[outcome]], theme), self), QLabel(html(spans, theme), self)
+            sign, text = (ThemedLabel(partial(html, each), session, self) for each in ([SIGNS[outcome]], spans))
             sign.setAccessibleName(outcome.replace("_", " "))
             text.setWordWrap(True)
             text.setToolTip("\n".join(part for part in (check.evidence, check.next and f"next: {check.next}") if part))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from spikeview.rules.diagnosis import Diagnosis
+from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.ui.opened import Opened
 from spikeview.ui.opening import diagnosed_among_ranks, refreshed, with_diagnosis
 from spikeview.ui.same import same_incident
@@ -103,8 +103,10 @@ class Follow(QObject):
 
     def _take(self, newer: Opened) -> None:
         before = self._session.incidents
+        known = {_place(each) for each in before}  # most are where they were, and are not searched for one by one
         self._session.update(newer)
-        begun = [each for each in self._session.incidents if same_incident(each, before) is None]
+        others = [each for each in self._session.incidents if _place(each) not in known]
+        begun = [each for each in others if same_incident(each, before) is None]
         if begun:
             where = step_label(begun[-1].view.run, begun[-1].incident.first_bad.position)
             several = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
@@ -113,6 +115,10 @@ class Follow(QObject):
     def _on_failed(self, error: Exception) -> None:
         self.stop()
         self._session.told.emit(f"No longer following: {error}")
+
+
+def _place(diagnosed: Diagnosed) -> tuple[str, int, int]:
+    return diagnosed.view.optimizer, diagnosed.incident.first_bad.position, diagnosed.incident.last
 
 
 def _refreshed(shown: Opened, wanted: tuple[str, ...], tell: Tell) -> Opened:

@@ -92,10 +92,12 @@ class Legend(Painted):
         super().__init__(session, parent)
         self.setAccessibleName("Legend of marks")
         self.setAccessibleDescription(
-            "diamond NaN, triangle up Inf, triangle down -Inf, cross skipped, ring zero, hollow triangle negative"
+            "diamond NaN, triangle up Inf, triangle down -Inf, cross skipped, ring zero, hollow triangle negative; "
+            "larger and fainter: of the run compared with"
         )
         self.setToolTip(
             "◆ NaN   ▲ Inf   ▼ −Inf   × a step that was skipped   ○ zero and ▽ negative on a log axis   ø not recorded"
+            "\nlarger, hollow and fainter: of the run that is compared with"
         )
         session.theme_changed.connect(self.update)
 

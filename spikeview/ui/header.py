@@ -23,6 +23,7 @@ from spikeview.ui.session import Session
 
 SHORT = 18
 ROOMY = 1240
+WIDE, NARROW = 380, 140  # room for the name of the run
 
 
 class Header(QFrame):
@@ -102,7 +103,6 @@ class Header(QFrame):
     def _fill(self) -> None:
         shown = self._session.shown
         views = () if shown is None else shown.diagnosis.views
-        self._name.setText("spikeview" if shown is None else named(shown.diagnosis.run.name))
         self._optimizers.setVisible(len(views) > 1)
         self._optimizers.clear()
         self._optimizers.addItems([view.optimizer for view in views])
@@ -119,8 +119,12 @@ class Header(QFrame):
         self._enable()
 
     def _enable(self) -> None:
-        usable = self._session.shown is not None
-        roomy = self.width() >= scaled(ROOMY)
+        shown, roomy = self._session.shown, self.width() >= scaled(ROOMY)
+        usable = shown is not None
+        name = "spikeview" if shown is None else named(shown.diagnosis.run.name)
+        room = scaled(WIDE if roomy else NARROW)
+        self._name.setText(self._name.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room))
+        self._name.setToolTip(name)
         for widget in (self._stepper, self._export):
             widget.setVisible(usable)
         for button in (self._compare, self._follow):

@@ -16,38 +16,42 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.format import label, plural
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.ui.fonts import scaled
-from spikeview.ui.near import rows_of
 from spikeview.ui.session import Session
-from spikeview.ui.spans import Span, draw
+from spikeview.ui.spans import Span, draw, width
 from spikeview.ui.values import severity_role, step_label, told
 
 Index = QModelIndex | QPersistentModelIndex
 LINE = 16
 GAP = 8
-AT_ONCE = 200
+AT_ONCE = 1_000
 
 
-def card(diagnosed: Diagnosed) -> list[list[Span]]:
-    """Where, how long; what left first and how far; what followed."""
+def card(diagnosed: Diagnosed, skips: int) -> list[list[Span]]:
+    """Where, how long; what left first and how far; what followed. `skips` of its rows skipped their step."""
     incident, run = diagnosed.incident, diagnosed.view.run
     first = incident.first_bad
     name, how = told(first)
     rows = incident.last - first.position + 1
     where = [
         Span(f"step {step_label(run, first.position)}", "text", bold=True),
-        Span(f" {incident.persistence}, {plural(rows, 'row')}"),
+        Span(f" {incident.persistence}"),
+        Span(f", {plural(rows, 'row')}"),
     ]
-    ahead = max((lead.rows_ahead for lead in incident.lead), default=0)
     what = [Span("first "), Span(name, "text"), Span(f" {how}")]
-    later = [label(name) for name in incident.extent if name not in (first.signal, "executed")]
-    skips = int(skipped_or_declined(rows_of(run, first.position, incident.last)).sum())
+    rest = followed(diagnosed, skips)
+    return [where, what, [Span(rest)]] if rest else [where, what]
+
+
+def followed(diagnosed: Diagnosed, skips: int) -> str:
+    """By how much the first signal led, and what left after it; empty where nothing did. No row is read for it."""
+    incident = diagnosed.incident
+    ahead = max((lead.rows_ahead for lead in incident.lead), default=0)
+    later = [label(name) for name in incident.extent if name not in (incident.first_bad.signal, "executed")]
     later += [plural(skips, "skip")] if skips else []
-    rest = [f"lead {ahead}"] * bool(ahead) + ["then " + ", ".join(later)] * bool(later)
-    return [where, what, [Span(" · ".join(rest))]] if rest else [where, what]
+    return " · ".join([f"lead {ahead}"] * bool(ahead) + ["then " + ", ".join(later)] * bool(later))
 
 
 class IncidentModel(QAbstractListModel):
@@ -56,15 +60,25 @@ class IncidentModel(QAbstractListModel):
     def __init__(self, session: Session, parent: QWidget) -> None:
         super().__init__(parent)
         self._session = session
+        self._listed: tuple[Diagnosed, ...] = ()
         self._cards: dict[int, list[list[Span]]] = {}
+        self._lines: dict[int, int] = {}
         for signal in (session.opened, session.grown):
             signal.connect(self._reset)
 
     def card(self, row: int) -> list[list[Span]]:
         """The lines of an incident, made when it is first looked at."""
         if row not in self._cards:
-            self._cards[row] = card(self._session.incidents[row])
+            diagnosed = self._session.incidents[row]
+            self._cards[row] = card(diagnosed, self._session.skips(diagnosed))
         return self._cards[row]
+
+    def lines(self, row: int) -> int:
+        """How many lines its card has: a list is laid out by all of its cards, and shows a few."""
+        if row not in self._lines:
+            diagnosed = self._session.incidents[row]
+            self._lines[row] = 3 if followed(diagnosed, self._session.skips(diagnosed)) else 2
+        return self._lines[row]
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:
         return 0 if parent.isValid() else len(self._session.incidents)
@@ -76,9 +90,11 @@ class IncidentModel(QAbstractListModel):
         return None
 
     def _reset(self) -> None:
-        self.beginResetModel()
-        self._cards = {}
-        self.endResetModel()
+        """More rows may have come without another diagnosis: then the list is what it was."""
+        if self._listed is not self._session.incidents:
+            self.beginResetModel()
+            self._listed, self._cards, self._lines = self._session.incidents, {}, {}
+            self.endResetModel()
 
 
 class IncidentDelegate(QStyledItemDelegate):
@@ -89,7 +105,7 @@ class IncidentDelegate(QStyledItemDelegate):
         self._session, self._model = session, model
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(100, scaled(LINE) * len(self._model.card(index.row())) + 14 + GAP)
+        return QSize(100, scaled(LINE) * self._model.lines(index.row()) + 14 + GAP)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         session, theme = self._session, self._session.theme
@@ -112,7 +128,9 @@ class IncidentDelegate(QStyledItemDelegate):
         painter.setClipping(False)
         for at, line in enumerate(self._model.card(index.row())):
             row = QRectF(area.left() + 12, area.top() + 6 + scaled(LINE) * at, area.width() - 20, scaled(LINE))
-            draw(painter, row, line, theme, size=12 if at == 0 else 11)
+            size = 12 if at == 0 else 11
+            whole = at > 0 or width(line, size) <= row.width()
+            draw(painter, row, line if whole else line[:-1], theme, size=size)  # a number of rows is not cut
         painter.restore()
 
 

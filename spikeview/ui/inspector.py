@@ -13,7 +13,7 @@ from spikeview.ui.elided import ElidedLine
 from spikeview.ui.fonts import scaled
 from spikeview.ui.headline import chain_of_three, verdict
 from spikeview.ui.labels import heading, muted
-from spikeview.ui.neighbours import Neighbours
+from spikeview.ui.neighbour_table import Neighbours
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span
 from spikeview.ui.triage import Triage

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QRect, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QWidget
 
 from spikeview import format
 from spikeview.rules.diagnosis import View
-from spikeview.ui.fonts import fixed_font, scaled
 from spikeview.ui.near import near
 from spikeview.ui.session import Session
 from spikeview.ui.values import Cell, cell, step_label
@@ -19,24 +17,29 @@ from spikeview.ui.values import Cell, cell, step_label
 Index = QModelIndex | QPersistentModelIndex
 Reader = Callable[[View, int, bool], Cell]
 AROUND = 3
-SIZE = 11
-INSET, PADDING = 3, 6
-SELECTED = 0.16
-WHOLE, KEPT = 5, 2  # digits of a count that are shown; of a longer one at least the last
+WHOLE, KEPT = 5, 2  # digits of a count that are all shown; of a longer one at least the last
 CLOCKS = ("attempted_n", "executed_n", "scheduled_n")
 
 
 def clocks(view: View, position: int, narrow: bool = True) -> Cell:
-    """`8220/8219/8220`; of long counts only the digits in which they differ, and those after."""
+    """`8220/8219/8220`; of long counts, where it is to be narrow, only the last digits."""
     view, position = near(view, position)
     run = view.run
     counts = [str(format.cell(run, name, position)["text"]) for name in CLOCKS]
-    if narrow and max(map(len, counts)) > WHOLE and len({len(text) for text in counts}) == 1:
-        same = next((at for at, digits in enumerate(zip(*counts, strict=True)) if len(set(digits)) > 1), len(counts[0]))
-        cut = min(same, len(counts[0]) - KEPT)
-        counts = ["…" + text[cut:] if at == 0 else text[cut:] for at, text in enumerate(counts)]
     executed = run.recorded("executed")[position] and not run.values("executed")[position]
-    return Cell("/".join(counts), "warn" if executed and run.values("attempted")[position] else "text")
+    role = "warn" if executed and run.values("attempted")[position] else "text"
+    return Cell("/".join(shortened(counts) if narrow else counts), role)
+
+
+def shortened(counts: Sequence[str]) -> list[str]:
+    """`…021/019/021`: of long counts as many of the last digits as tell them apart, and the one before those."""
+    known = [int(text) for text in counts if text.isdigit()]
+    if not known or max(known) < 10**WHOLE:
+        return list(counts)
+    kept = max(KEPT, len(str(max(known) - min(known))) + 1)
+    kept += len({each // 10**kept for each in known}) > 1
+    short = [text[-kept:] if text.isdigit() else text for text in counts]
+    return [f"…{short[0]}", *short[1:]]
 
 
 def step(view: View, position: int, narrow: bool = True) -> Cell:
@@ -120,71 +123,3 @@ class NeighbourModel(QAbstractTableModel):
             found = COLUMNS[index.column()][2](self._session.view, self.positions[index.row()], False)
             return ", ".join(part for part in (found.text, found.away, found.band and f"baseline {found.band}") if part)
         return None
-
-
-class Neighbours(QTableView):
-    """A click on a row inspects it. It draws its cells itself: Qt asks a model eight things of each, and takes long."""
-
-    def __init__(self, session: Session, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._session = session
-        self._model = NeighbourModel(session, self)
-        self.setModel(self._model)
-        self.setAccessibleName("Neighbouring rows")
-        self.setFont(fixed_font(SIZE))
-        self.setStyleSheet(f"QTableView {{ font-size: {scaled(SIZE)}px; }}")
-        self.setShowGrid(False)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.verticalHeader().hide()
-        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.verticalHeader().setMinimumSectionSize(scaled(19))
-        self.verticalHeader().setDefaultSectionSize(scaled(19))
-        self.horizontalHeader().setSectionsClickable(False)
-        self.horizontalHeader().setFixedHeight(scaled(20))
-        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.horizontalHeader().setMinimumSectionSize(10)
-        self.clicked.connect(self._on_clicked)
-
-    def show_around(self, position: int) -> None:
-        self._model.show_around(position)
-        self.setFixedHeight(scaled(20) + scaled(19) * len(self._model.positions) + 2)
-        self._share_width()
-
-    def resizeEvent(self, event: Any) -> None:
-        super().resizeEvent(event)
-        self._share_width()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        theme, model = self._session.theme, self._model
-        with QPainter(self.viewport()) as painter:
-            painter.setFont(fixed_font(SIZE))
-            for row, (position, cells) in enumerate(zip(model.positions, model.cells, strict=True)):
-                top, height = self.rowViewportPosition(row), self.rowHeight(row)
-                if position == self._session.inspected:
-                    area = QRect(0, top, self.viewport().width(), height)
-                    painter.fillRect(area, theme.tint(self._session.tone, SELECTED))
-                for column, found in enumerate(cells):
-                    left = self.columnViewportPosition(column) + INSET
-                    area = QRect(left, top, self.columnWidth(column), height)
-                    painter.setPen(theme[found.role])
-                    painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, found.text)
-
-    def _share_width(self) -> None:
-        """To every column what its text needs; what is left over, or short, is shared equally."""
-        measure = self.fontMetrics()
-        head = self.horizontalHeader().fontMetrics()
-        needed = []
-        for column, (name, _, _) in enumerate(COLUMNS):
-            texts = [cells[column].text for cells in self._model.cells]
-            widths = [measure.horizontalAdvance(text) for text in texts]
-            needed.append(max(head.horizontalAdvance(name), *widths, 0) + PADDING)
-        each = (self.viewport().width() - sum(needed)) // len(needed)
-        for column, width in enumerate(needed):
-            if self.columnWidth(column) != width + each:
-                self.setColumnWidth(column, width + each)
-
-    def _on_clicked(self, index: QModelIndex) -> None:
-        self._session.move(self._model.positions[index.row()] - self._session.cursor)

@@ -14,12 +14,15 @@ from spikeview.run import Run
 from spikeview.ui.captures import captures_of
 from spikeview.ui.layer_table import Layers, layers_of
 from spikeview.ui.panels import PANELS
-from spikeview.ui.panels.plotted import Plotted, all_plotted, hold, plotted
+from spikeview.ui.panels.plotted import Drawing, Plotted, hold, plotted
+from spikeview.ui.panels.pyramids import whole_blocks
 from spikeview.ui.places import NONE, positions_of, segment_starts, skipped_rows
 from spikeview.ui.plot.scale import Steps
-from spikeview.ui.stretches import is_long
+from spikeview.ui.stretches import Job, found_in, is_long, together
 
 Plots = dict[str, Plotted | None]
+# What is asked of all rows at once, and by the diagnosis after that.
+KEPT = ("step", "attempted", "executed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +43,17 @@ class Rows:
     checkpoints: Positions
 
     @classmethod
-    def of(cls, run: Run, earlier: tuple[Run, Rows] | None = None) -> Rows:
-        """`earlier` is an earlier reading of the run, and what was made of it."""
-        same = 0 if earlier is None else run.unchanged_since(earlier[0])
-        skipped, resumes = (NONE, NONE) if earlier is None else (earlier[1].skipped, earlier[1].resumes)
-        reasons = {panel.id: panel.reason(run) for panel in PANELS}
-        saved = positions_of(run, [event for event in run.events if event.get("kind") == "checkpoint"])
-        return cls(
-            Steps.of(run),
-            skipped_rows(run, skipped, same),
-            reasons,
-            layers_of(run),
-            captures_of(run),
-            segment_starts(run, resumes, same),
-            np.unique(np.array(saved, dtype=np.int64)),
-        )
+    def job(cls, run: Run, earlier: Rows | None = None, first: int = 0) -> Job[Rows]:
+        """`earlier` is what was made of an earlier reading of the run, the rows before `first` being as they were."""
+
+        def join(skipped: list[Positions]) -> Rows:
+            reasons = {panel.id: panel.reason(run) for panel in PANELS}
+            saved = positions_of(run, [event for event in run.events if event.get("kind") == "checkpoint"])
+            saved_at = np.unique(np.array(saved, dtype=np.int64))
+            layers, captures = layers_of(run), captures_of(run)
+            return cls(Steps.of(run), skipped[0], reasons, layers, captures, segment_starts(run), saved_at)
+
+        return together([skipped_rows(run, NONE if earlier is None else earlier.skipped, first)], join)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +71,6 @@ class Opened:
     diagnosed: bool = True
     known: tuple[Plots, ...] = field(default=())
 
-    def build(self, wanted: Collection[str], view: int) -> None:
-        """Build the series of these panels; of a long run the cells behind them are not held yet."""
-        known = self.known[view] if view < len(self.known) else {}
-        panels = [panel for panel in PANELS if panel.id in wanted]
-        self.plots[view].update(all_plotted(panels, self.diagnosis.views[view].run, known))
-
     def hold(self) -> None:
         """Read the cells behind the curves, away from the GUI thread: from then on it reads none."""
         for plots in self.plots:
@@ -91,3 +84,18 @@ class Opened:
         panel = next(each for each in PANELS if each.id == panel_id)
         known = self.known[view].get(panel_id) if view < len(self.known) else None
         return plotted(panel, self.diagnosis.views[view].run, known)
+
+
+def view_of(
+    run: Run, wanted: Collection[str], known: Plots, earlier: tuple[Run, Rows] | None = None
+) -> tuple[Rows, Plots]:
+    """What is shown of a view, with the series of the wanted panels: each row of a long run is read once.
+
+    `known` are the series of an earlier reading, `earlier` that reading and what was made of it.
+    """
+    drawing = Drawing.of([panel for panel in PANELS if panel.id in wanted], run, known)
+    same = 0 if earlier is None else run.unchanged_since(earlier[0])
+    first = whole_blocks(run, min(same, drawing.unchanged))
+    rows = Rows.job(run, None if earlier is None else earlier[1], first)
+    found = found_in(run, together([rows, drawing.job(first)], tuple), first, KEPT)
+    return found[0], found[1]

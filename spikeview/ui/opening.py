@@ -11,7 +11,7 @@ from spikeview.rules.diagnosis import UNNAMED, Diagnosis, View, diagnose
 from spikeview.run import Run
 from spikeview.ui.facts import facts
 from spikeview.ui.listing import Listing, listing_of
-from spikeview.ui.opened import Opened, Plots, Rows
+from spikeview.ui.opened import Opened, Rows, view_of
 from spikeview.ui.panels import PANELS
 from spikeview.ui.ranked import RankedRun, later, of_rank, read
 from spikeview.ui.stretches import LONG, is_long
@@ -114,17 +114,19 @@ def _with(diagnosis: Diagnosis, wanted: Collection[str], diagnosed: bool, shown:
     """What is shown of a diagnosis, of which not all cells are held yet; `shown` is an earlier reading of the run."""
     if not is_long(diagnosis.run):
         diagnosis.run.fetch(columns_of(wanted))
-    earlier: Sequence[tuple[Run, Rows] | None] = [None] * len(diagnosis.views)
-    if shown is not None and len(shown.rows) == len(diagnosis.views):
+    views = diagnosis.views
+    earlier: Sequence[tuple[Run, Rows] | None] = [None] * len(views)
+    if shown is not None and len(shown.rows) == len(views):
         earlier = [(view.run, rows) for view, rows in zip(shown.diagnosis.views, shown.rows, strict=True)]
-    rows = tuple(Rows.of(view.run, before) for view, before in zip(diagnosis.views, earlier, strict=True))
     known = () if shown is None else shown.plots
-    plots: tuple[Plots, ...] = tuple({} for _ in diagnosis.views)
-    made = Opened(diagnosis, rows, plots, facts(diagnosis.run), diagnosed, known)
-    first = diagnosis.views.index(diagnosis.incidents[0].view) if diagnosis.incidents and diagnosed else 0
-    for view in {first, *(at for at, each in enumerate(known) if each)}:
-        made.build(wanted, view)
-    return made
+    first = views.index(diagnosis.incidents[0].view) if diagnosis.incidents and diagnosed else 0
+    drawn = {first, *(at for at, each in enumerate(known) if each)}
+    found = [
+        view_of(view.run, wanted if at in drawn else (), known[at] if at < len(known) else {}, earlier[at])
+        for at, view in enumerate(views)
+    ]
+    rows, plots = zip(*found, strict=True)
+    return Opened(diagnosis, rows, plots, facts(diagnosis.run), diagnosed, known)
 
 
 def _grown(view: View, run: Run) -> View:

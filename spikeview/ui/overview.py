@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
@@ -17,10 +18,11 @@ from spikeview.ui.plot.marks import marked
 from spikeview.ui.plot.rows_widget import RowsWidget
 from spikeview.ui.plot.scale import fitted
 from spikeview.ui.session import Session
-from spikeview.ui.values import severity_role
 
 EDGE = 4
 SKIPS = 3
+BAR, CHOSEN = 2, 3
+FEW, FAINT = 0.25, 0.4  # of the width; of many incidents the bars would be all there is to see
 
 
 class Overview(RowsWidget):
@@ -81,12 +83,12 @@ class Overview(RowsWidget):
     def _draw_run(self, painter: QPainter) -> None:
         across, theme = self.across, self.session.theme
         painter.fillRect(QRectF(across.left, 0, across.width, self.height()), theme["panel"])
+        self._draw_incidents(painter)
         self._draw_curve(painter)
         for column in marked(self.session.rows.skipped, across).tolist():
             painter.fillRect(QRectF(across.left + column, self.height() - 1 - SKIPS, 1, SKIPS), theme["warn"])
         self._draw_resumes(painter)
         self._draw_checkpoints(painter)
-        self._draw_incidents(painter)
 
     def _draw_curve(self, painter: QPainter) -> None:
         """The first panel that has curves to show."""
@@ -125,10 +127,13 @@ class Overview(RowsWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
     def _draw_incidents(self, painter: QPainter) -> None:
-        for index, diagnosed in enumerate(self.session.incidents):
-            if diagnosed.view.optimizer != self.session.view.optimizer:
-                continue
-            width = 3 if index == self.session.incident else 2
-            x = self.across.pixel(diagnosed.incident.first_bad.position)
-            colour = self.session.theme[severity_role(diagnosed)]
-            painter.fillRect(QRectF(x - width / 2, 0, width, self.height()), colour)
+        """As bars behind the curve, those that share a column of pixels as one; where there are many they are faint."""
+        bands, across, theme = self.session.bands, self.across, self.session.theme
+        columns = np.round(across.pixels(bands.first))
+        strength = 1.0 if len(np.unique(columns)) * BAR < FEW * across.width else FAINT
+        for role in ("warn", "bad"):
+            for column in np.unique(columns[bands.role == role]).tolist():
+                painter.fillRect(QRectF(column - BAR / 2, 0, BAR, self.height()), theme.tint(role, strength))
+        for at in np.flatnonzero(bands.number == self.session.incident).tolist():
+            area = QRectF(columns[at] - CHOSEN / 2, 0, CHOSEN, self.height())
+            painter.fillRect(area, theme[str(bands.role[at])])

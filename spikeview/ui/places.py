@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from recorder.store.lazy_table import stretches
 from spikeview.analysis.clocks import skipped_or_declined
 from spikeview.analysis.envelope import Positions
+from spikeview.cells import to_numpy
 from spikeview.meaning import is_log
 from spikeview.run import Run
-from spikeview.ui.stretches import in_stretches, is_long
+from spikeview.ui.stretches import Job
 
 NONE: Positions = np.zeros(0, dtype=np.int64)
 
@@ -27,38 +28,34 @@ def positions_of(run: Run, events: Sequence[Mapping[str, Any]]) -> list[int]:
     return [max(0, int(each)) for each in found]
 
 
-def skipped_rows(run: Run, known: Positions = NONE, same: int = 0) -> Positions:
+def skipped_rows(run: Run, known: Positions = NONE, first: int = 0) -> Job[Positions]:
     """The positions of the rows in which a step was due and did not execute, rising.
 
-    `known` are those of an earlier reading of the run, of which the `same` first rows are as they were.
+    `known` are those of an earlier reading of the run, of which the rows before `first` are as they were.
     """
-    if is_log(run) or not is_long(run):  # a row of a log is told by the one before it
-        return np.flatnonzero(skipped_or_declined(run))
-    names = ("attempted", "executed", "skip_reason")
-    found = in_stretches(run, names, lambda first, rows: first + np.flatnonzero(skipped_or_declined(rows)), same)
-    return np.concatenate([known[known < same], *found])
+    if is_log(run):  # a row of a log is told by the one before it
+        return Job((), lambda begin, rows: None, lambda _: np.flatnonzero(skipped_or_declined(run)))
+
+    def make(begin: int, rows: Run) -> Positions:
+        return begin + np.flatnonzero(skipped_or_declined(rows))
+
+    return Job(
+        ("attempted", "executed", "skip_reason"), make, lambda found: np.concatenate([known[known < first], *found])
+    )
 
 
-def segment_starts(run: Run, known: Positions = NONE, same: int = 0) -> Positions:
-    """The positions of the first rows of later segments, rising; `known` and `same` as above."""
-    return run.once("segment_starts", lambda: _segment_starts(run, known, same))
+def segment_starts(run: Run) -> Positions:
+    """The positions of the first rows of later segments, rising. Parts say which segment they are of."""
+    return run.once("segment_starts", lambda: _segment_starts(run))
 
 
-def _segment_starts(run: Run, known: Positions, same: int) -> Positions:
+def _segment_starts(run: Run) -> Positions:
     if "segment" not in run:
         return NONE
-    if not is_long(run):
-        return np.flatnonzero(np.diff(run.values("segment"))) + 1
-    found = in_stretches(
-        run,
-        ("segment",),
-        lambda first, rows: (first, rows.values("segment")[[0, -1]], _changes(rows)),
-        max(0, same - 1),
-    )
-    inside = [first + changes for first, _, changes in found]
-    between = [first for (_, before, _), (first, ends, _) in pairwise(found) if before[1] != ends[0]]
-    return np.unique(np.concatenate([known[known < same], *inside, between]).astype(np.int64))
-
-
-def _changes(rows: Run) -> Positions:
-    return np.flatnonzero(np.diff(rows.values("segment"))) + 1
+    starts, start, last = [NONE], 0, None
+    for said, rows in stretches(run.table):
+        segments = np.array([said.segment]) if said.segment is not None else to_numpy(rows["segment"])
+        changes = np.flatnonzero(np.diff(segments, prepend=segments[:1] if last is None else last))
+        starts.append(start + changes)
+        start, last = start + rows.num_rows, segments[-1]
+    return np.concatenate(starts)

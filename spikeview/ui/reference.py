@@ -11,6 +11,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, View
+from spikeview.run import Floats
 from spikeview.ui.alignment import Alignment, Clock, aligned
 from spikeview.ui.failure import explain
 from spikeview.ui.opened import Opened
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 class Overlay:
     """The other run as it lies over one view of this one: its view, the alignment, its curves and cells by panel id.
 
-    Cells stand at the positions of this run's rows, under its names.
+    Cells stand at the positions of this run's rows, under its names. `skipped` is where the other run's skipped rows
+    stand among those, rising; of those that stand beside none it has nothing.
     `incidents` are those of the two views, side by side.
     `said` is what the comparison of the two amounts to, empty until both are diagnosed.
     """
@@ -38,6 +40,7 @@ class Overlay:
     alignment: Alignment
     curves: Mapping[str, Curves]
     cells: Mapping[str, Cells]
+    skipped: Floats
     incidents: tuple[Pair, ...]
     said: str
 
@@ -133,8 +136,9 @@ def _laid(
             curves[panel.id] = made
         elif isinstance(made, Cells) and isinstance(ours, Cells):
             cells[panel.id] = _beside(made, ours.names, alignment)
+    skipped = alignment.positions(other.rows[views.index(theirs)].skipped)
     incidents = paired(_of(view, shown.diagnosis), _of(theirs, other.diagnosis), alignment)
-    return Overlay(theirs, alignment, curves, cells, incidents, _said(shown, other))
+    return Overlay(theirs, alignment, curves, cells, skipped[~np.isnan(skipped)], incidents, _said(shown, other))
 
 
 def _of(view: View, diagnosis: Diagnosis) -> list[Diagnosed]:
@@ -159,4 +163,5 @@ def _said(shown: Opened, other: Opened) -> str:
     from spikeview.rules.comparison import compare, conclude  # which a window without a second run does not need
 
     found = conclude(compare(other.diagnosis, shown.diagnosis))
-    return ". ".join((f"{found.answer.replace('_', ' ')}: {found.why}", *found.notes)) + "."
+    notes = [note[:1].upper() + note[1:] for note in found.notes]
+    return ". ".join((f"{found.answer.replace('_', ' ')}: {found.why}", *notes)) + "."

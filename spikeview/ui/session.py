@@ -3,113 +3,34 @@
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from spikeview.importers.errors import RunError
-from spikeview.rules.diagnosis import Diagnosed, View
-from spikeview.run import Run
+from spikeview.rules.diagnosis import View
 from spikeview.ui import visible
 from spikeview.ui.elsewhere import Elsewhere
 from spikeview.ui.exporting import Exporting
 from spikeview.ui.follow import Follow
-from spikeview.ui.history import History
 from spikeview.ui.near import block_of
-from spikeview.ui.opened import Opened, Rows
+from spikeview.ui.opened import Opened
 from spikeview.ui.opener import Opener
-from spikeview.ui.plot.bands import Bands, bands_of
 from spikeview.ui.reference import Comparison
 from spikeview.ui.same import same_incident
 from spikeview.ui.series import Series
+from spikeview.ui.sight import Sight
 from spikeview.ui.task import Work
 from spikeview.ui.theme import Theme
-from spikeview.ui.values import severity_role, step_label
+from spikeview.ui.values import step_label
 
 
-class Session(QObject):
-    """One window's state.
-
-    `cursor` is the position of the transition being inspected, -1 before the first; `observed` is the row whose
-    loss it led to, None after the last. `incident` indexes the diagnosis' incidents.
-
-    `opened` tells of another run or view, `grown` of more rows or another diagnosis of the same, `drawn` of series
-    that are ready or were dropped.
-    """
-
-    opened = Signal()
-    grown = Signal()
-    drawn = Signal()
-    status_changed = Signal()
-    cursor_changed = Signal()
-    hover_changed = Signal()
-    range_changed = Signal()
-    incident_changed = Signal()
-    theme_changed = Signal()
-    told = Signal(str)
+class Session(Sight):
+    """One window's state, and all that changes it."""
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.theme = theme
-        self.shown: Opened | None = None
-        self.view_index = 0
-        self.cursor = 0
-        self.observed: int | None = None
-        self.hovered: int | None = None
-        self.range = (0.0, 1.0)
-        self.incident: int | None = None
-        self._bands: tuple[tuple[Diagnosed, ...], str, Bands] | None = None
-        self.history = History()
+        super().__init__(theme, parent)
         self.work = Work(self)
         self.series, self.opener, self.exporting = Series(self), Opener(self), Exporting(self)
         self.follow, self.comparison, self.elsewhere = Follow(self), Comparison(self), Elsewhere(self)
-
-    # what is shown
-
-    @property
-    def view(self) -> View:
-        assert self.shown is not None
-        return self.shown.diagnosis.views[self.view_index]
-
-    @property
-    def run(self) -> Run:
-        """The rows of the shown optimizer."""
-        return self.view.run
-
-    @property
-    def rows(self) -> Rows:
-        assert self.shown is not None
-        return self.shown.rows[self.view_index]
-
-    @property
-    def incidents(self) -> tuple[Diagnosed, ...]:
-        return () if self.shown is None else self.shown.diagnosis.incidents
-
-    @property
-    def bands(self) -> Bands:
-        """The incidents of the shown view, as they are drawn; made once for each diagnosis."""
-        incidents, optimizer = self.incidents, self.view.optimizer
-        if self._bands is None or self._bands[0] is not incidents or self._bands[1] != optimizer:
-            self._bands = (incidents, optimizer, bands_of(incidents, optimizer))
-        return self._bands[2]
-
-    @property
-    def selected(self) -> Diagnosed | None:
-        return None if self.incident is None else self.incidents[self.incident]
-
-    @property
-    def inspected(self) -> int:
-        """The row whose values are shown: the transition, or the first row where there is none before it."""
-        return max(self.cursor, 0)
-
-    @property
-    def tone(self) -> str:
-        """The role of the colour that goes with the cursor: the incident's where it stands at one."""
-        return severity_role(self.selected) if self.selected is not None and self.at_incident else "accent"
-
-    @property
-    def at_incident(self) -> bool:
-        """Whether the cursor is where the selected incident put it."""
-        chosen = self.selected
-        return chosen is not None and (self.cursor, self.observed) == self._inspection(chosen)
 
     # which run
 
@@ -117,11 +38,9 @@ class Session(QObject):
         """Take a run that is ready, and go to its first incident."""
         self.shown = shown
         self.incident = self.hovered = None
-        self.view_index = self._index_of(shown.diagnosis.incidents[0].view) if shown.diagnosis.incidents else 0
+        self.view_index = self.index_of(shown.diagnosis.incidents[0].view) if shown.diagnosis.incidents else 0
         self.cursor, self.observed = len(self.run) - 1, None
-        self.range = visible.whole(len(self.run))
-        self.history.clear()
-        self.history.visit(self.range, "")
+        self._see_anew()
         if self.incidents:
             self._go_to(0)
         self.opened.emit()
@@ -155,6 +74,16 @@ class Session(QObject):
         self.observed = visible.following(self.cursor, len(self.run))
         self.range = visible.whole(len(self.run))
         self.opened.emit()
+
+    def use_theme(self, theme: Theme) -> None:
+        if theme != self.theme:
+            self.theme = theme
+            self.theme_changed.emit()
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        self.follow.stop()
+        self.work.close()
 
     # moving
 
@@ -191,41 +120,16 @@ class Session(QObject):
             self.hovered = position
             self.hover_changed.emit()
 
-    def show_range(self, first: float, last: float, gesture: str = "") -> None:
-        """Show the rows from first to last, as near to it as the run allows; `gesture` joins what is one step back."""
-        if self.shown is None:
-            return
-        allowed = visible.within(first, last, len(self.run))
-        if allowed != self.range:
-            self.range = allowed
-            self.history.visit(allowed, gesture)
-            self.range_changed.emit()
-
-    def show_all(self) -> None:
-        if self.shown is not None:
-            self.show_range(*visible.whole(len(self.run)))
-
-    def go_back(self, by: int) -> None:
-        """To the range that was in sight before (-1), or forward to the one after (1)."""
-        found = self.history.go(by)
-        if found is None:
-            self.told.emit("No earlier zoom." if by < 0 else "No later zoom.")
-        elif self.shown is not None:
-            self.range = visible.within(*found, len(self.run))
-            self.range_changed.emit()
-
     # incidents
 
     def select(self, index: int) -> None:
         """Go to an incident: the transition before its first bad observation."""
         chosen = self.incidents[index]
-        if not self._can_show(chosen.view, self._inspection(chosen)[0]):
+        if not self._can_show(chosen.view, self.inspection(chosen)[0]):
             return
-        if self._index_of(chosen.view) != self.view_index:
-            self.choose_view(self._index_of(chosen.view))
-        before = self.range
-        self._go_to(index)
-        if self.range != before:
+        if self.index_of(chosen.view) != self.view_index:
+            self.choose_view(self.index_of(chosen.view))
+        if self._go_to(index):
             self.range_changed.emit()
         self.incident_changed.emit()
         self.cursor_changed.emit()
@@ -241,32 +145,12 @@ class Session(QObject):
         if not 0 <= index < len(self.incidents):
             self.told.emit("This is the last incident." if by > 0 else "This is the first incident.")
 
-    def use_theme(self, theme: Theme) -> None:
-        if theme != self.theme:
-            self.theme = theme
-            self.theme_changed.emit()
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        self.follow.stop()
-        self.work.close()
-
-    def _go_to(self, index: int) -> None:
+    def _go_to(self, index: int) -> bool:
+        """Whether that took another range into sight."""
         self.incident = index
         chosen = self.incidents[index]
-        self.cursor, self.observed = self._inspection(chosen)
-        wanted = visible.within(*visible.around(chosen.incident, len(self.run)), len(self.run))
-        if wanted != self.range:
-            self.range = wanted
-            self.history.visit(wanted, "")
-
-    def _inspection(self, chosen: Diagnosed) -> tuple[int, int | None]:
-        """Cursor and observed row for an incident; an update observation shows in the next loss."""
-        first = chosen.incident.first_bad.position
-        if chosen.transition is None:
-            return first - 1, first
-        following = visible.following(chosen.transition, len(self.run))
-        return chosen.transition, first if first > chosen.transition else following
+        self.cursor, self.observed = self.inspection(chosen)
+        return self._see(*visible.around(chosen.incident, len(self.run)))
 
     def _can_show(self, view: View, cursor: int) -> bool:
         """Whether the row can be read; where it is gone from the disk that is told, and everything stays."""
@@ -285,8 +169,3 @@ class Session(QObject):
         self.observed = visible.following(self.cursor, len(self.run))
         self.show_range(*visible.containing(self.range, self.inspected, len(self.run)), gesture="cursor")
         self.cursor_changed.emit()
-
-    def _index_of(self, view: View) -> int:
-        assert self.shown is not None
-        names = [each.optimizer for each in self.shown.diagnosis.views]
-        return names.index(view.optimizer)

@@ -15,11 +15,10 @@ from spikeview.ui.incidents import IncidentList
 from spikeview.ui.labels import cleared, heading, muted, placed
 from spikeview.ui.other_ranks import OtherRanks
 from spikeview.ui.session import Session
-from spikeview.ui.theme import Theme
 
 WIDTH = 240
 
-Told = tuple[Theme, tuple[CheckResult, ...], tuple[tuple[str, str], ...]]
+Told = tuple[tuple[CheckResult, ...], tuple[tuple[str, str], ...]]
 
 
 class Summary(Column):
@@ -36,7 +35,7 @@ class Summary(Column):
         self.setAccessibleName("Incidents, checks and the run")
         inside, column = self.inside, self.stack
         column.setSpacing(8)
-        self._told: Told = (session.theme, (), ())
+        self._told: Told = ((), ())
         self._none = muted("", inside)
         self._incidents = IncidentList(session, inside)
         self._checks_heading = heading("Checks", inside)
@@ -61,7 +60,7 @@ class Summary(Column):
         self._columns.clicked.connect(self.columns_wanted)
         self._columns.hide()
         column.insertWidget(column.count() - 1, self._columns)
-        for signal in (session.opened, session.grown, session.theme_changed):
+        for signal in (session.opened, session.grown):
             signal.connect(self._fill)
 
     def _fill(self) -> None:
@@ -70,13 +69,13 @@ class Summary(Column):
         done = self._session.shown.diagnosed
         self._none.setText(f"{no_incident(self._session.shown.diagnosis)}." if done else "Diagnosing …")
         self._none.setVisible(not self._session.incidents)
-        theme, shown = self._session.theme, self._session.shown
-        told: Told = (theme, shown.diagnosis.checks, tuple(shown.facts))
-        if told[:2] != self._told[:2]:
+        shown = self._session.shown
+        told: Told = (shown.diagnosis.checks, tuple(shown.facts))
+        if told[0] != self._told[0]:
             self._checks_heading.setVisible(bool(shown.diagnosis.checks))
             self._checks.show_checks(shown.diagnosis.checks)
         self._columns.setVisible(is_log(shown.diagnosis.run))
-        if told[::2] != self._told[::2]:
+        if told[1] != self._told[1]:
             self._fill_facts()
         self._told = told
 

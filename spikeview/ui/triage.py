@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
@@ -11,10 +12,11 @@ from spikeview.format import label
 from spikeview.rules.finding import Finding, Verdict
 from spikeview.ui.elided import ElidedLine
 from spikeview.ui.fonts import scaled
-from spikeview.ui.labels import cleared, muted, placed
+from spikeview.ui.labels import cleared, placed
 from spikeview.ui.session import Session
 from spikeview.ui.spans import Span, html
 from spikeview.ui.theme import Theme
+from spikeview.ui.themed import ThemedLabel
 
 SIGNS = {
     Verdict.MATCHED: Span("●", "bad"),
@@ -22,6 +24,8 @@ SIGNS = {
     Verdict.RULED_OUT: Span("○", "muted"),
 }
 TITLE, BODY, SMALL = 13, 12, 11
+
+Line = Sequence[tuple[int, Span]]  # pieces of a line of text, each with its size
 
 
 class Triage(QWidget):
@@ -34,7 +38,7 @@ class Triage(QWidget):
         super().__init__(parent)
         self._session = session
         self.setAccessibleName("Triage table")
-        self._told: tuple[Theme, tuple[Finding, ...]] = (session.theme, ())
+        self._told: tuple[Finding, ...] = ()
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(8)
@@ -43,14 +47,14 @@ class Triage(QWidget):
 
     def show_findings(self, findings: Sequence[Finding]) -> None:
         """Those that are shown already stay as they are."""
-        told = (self._session.theme, tuple(findings))
+        told = tuple(findings)
         if told == self._told:
             return
         self._told = told
         cleared(self._grid)
         for at, finding in enumerate(findings):
             row = 2 * at
-            sign = QLabel(html([SIGNS[finding.verdict]], self._session.theme), self)
+            sign = ThemedLabel(partial(html, [SIGNS[finding.verdict]]), self._session, self)
             sign.setAccessibleName(finding.verdict.replace("_", " "))
             text = self._line(finding) if finding.verdict == Verdict.RULED_OUT else self._paragraph(finding)
             text.setToolTip(f"{finding.observation}: {_why(finding)}")
@@ -60,9 +64,8 @@ class Triage(QWidget):
 
     def _place_next(self, row: int, step: str) -> None:
         """What to try, in a line of its own: it may be scrolled to."""
-        text = muted("", self)
-        text.setText(self._sized(BODY, Span("next: ", "accent")) + self._sized(BODY, Span(step)))
-        text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        text = self._wrapped([[(BODY, Span("next: ", "accent")), (BODY, Span(step))]])
+        text.setObjectName("muted")
         text.setAccessibleName("Next step")
         self._grid.addWidget(text, row, 1)
         text.show()
@@ -72,26 +75,36 @@ class Triage(QWidget):
         return ElidedLine(spans, self._session, self)
 
     def _paragraph(self, finding: Finding) -> QWidget:
-        text = QLabel(self._matched(finding) if finding.verdict == Verdict.MATCHED else self._untold(finding), self)
+        return self._wrapped(matched(finding) if finding.verdict == Verdict.MATCHED else untold(finding))
+
+    def _wrapped(self, lines: Sequence[Line]) -> QLabel:
+        text = ThemedLabel(partial(_written, lines), self._session, self)
         text.setWordWrap(True)
         text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return text
 
-    def _matched(self, finding: Finding) -> str:
-        lines = [
-            self._sized(TITLE, Span(finding.observation, "text")),
-            self._sized(BODY, Span(finding.evidence, "text")),
-            self._sized(BODY, Span(f"look at: {finding.look}")),
-        ]
-        return "<br>".join(lines)
 
-    def _untold(self, finding: Finding) -> str:
-        why = _why(finding)
-        after = self._sized(SMALL, Span(f" · {why}")) if why else ""
-        return self._sized(BODY, Span(finding.observation)) + after
+def matched(finding: Finding) -> list[Line]:
+    """What was found, of what, and where to look."""
+    return [
+        [(TITLE, Span(finding.observation, "text"))],
+        [(BODY, Span(finding.evidence, "text"))],
+        [(BODY, Span(f"look at: {finding.look}"))],
+    ]
 
-    def _sized(self, size: int, span: Span) -> str:
-        return f'<span style="font-size:{scaled(size)}px">{html([span], self._session.theme)}</span>'
+
+def untold(finding: Finding) -> list[Line]:
+    """What cannot be told, and why."""
+    why = _why(finding)
+    return [[(BODY, Span(finding.observation)), *([(SMALL, Span(f" · {why}"))] if why else [])]]
+
+
+def _written(lines: Sequence[Line], theme: Theme) -> str:
+    return "<br>".join("".join(_sized(size, span, theme) for size, span in line) for line in lines)
+
+
+def _sized(size: int, span: Span, theme: Theme) -> str:
+    return f'<span style="font-size:{scaled(size)}px">{html([span], theme)}</span>'
 
 
 def _why(finding: Finding) -> str:

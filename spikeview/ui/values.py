@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 from spikeview.analysis.incident import Observation
+from spikeview.cells import Kind
 from spikeview.format import DIGITS, label, mads, number, words
 from spikeview.report.transition import measured
 from spikeview.rules.diagnosis import Diagnosed, View
 from spikeview.rules.wording import band
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui.near import block_of
 
 NARROW = 3

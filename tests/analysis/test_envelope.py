@@ -7,20 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spikeview.analysis.envelope import (
-    BLOCK,
-    DRAWN,
-    NAN,
-    NEGATIVE,
-    POS_INF,
-    SIZES,
-    ZERO,
-    build,
-    edges,
-    envelope,
-    row_flags,
-)
-from spikeview.run import Kind
+from spikeview.analysis.envelope import SIZES, edges, envelope
+from spikeview.analysis.extremes import DRAWN, NAN, NEGATIVE, POS_INF, ZERO, row_flags
+from spikeview.analysis.pyramid import BLOCK, build
+from spikeview.cells import Kind
 
 
 def series(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from spikeview.analysis.baseline import follow
+from spikeview.analysis.followed import follow
 from spikeview.analysis.trailing import LONG, PIECE, SPREADS, STRIDE, TREND, least_spread, spread, trend, trend_without
 from spikeview.run import Floats
 

@@ -43,10 +43,10 @@ def rows(steps: list[int], segments: list[int], names: list[str]) -> pa.Table:
 @pytest.mark.parametrize(
     ("steps", "segments", "names", "said"),
     [
-        ([3, 3, 4, 9], [1] * 4, ["adam"] * 4, Said((), (3, 9), 1, "adam")),
-        ([3, 5, 4, 9], [1] * 4, ["adam"] * 4, Said((), (3, 9), None, "adam")),
-        ([3, 4, 5, 6], [0, 0, 1, 1], ["adam"] * 4, Said((), (3, 6), None, "adam")),
-        ([3, 3, 4, 4], [0] * 4, ["adam", "sgd"] * 2, Said((), (3, 4), 0, None)),
+        ([3, 3, 4, 9], [1] * 4, ["adam"] * 4, Said((), (3, 9), 1, {"optimizer": "adam"})),
+        ([3, 5, 4, 9], [1] * 4, ["adam"] * 4, Said((), (3, 9), None, {"optimizer": "adam"})),
+        ([3, 4, 5, 6], [0, 0, 1, 1], ["adam"] * 4, Said((), (3, 6), None, {"optimizer": "adam"})),
+        ([3, 3, 4, 4], [0] * 4, ["adam", "sgd"] * 2, Said((), (3, 4), 0)),
     ],
 )
 def test_a_part_says_what_is_true_of_all_its_rows(
@@ -102,15 +102,27 @@ def test_a_part_that_says_what_is_not_so_is_a_fault_and_nonsense_is_not_heard(
     table = pq.read_table(part)
     for metadata, faults in (
         (
-            {b"segment": b"7", b"steps": b"[0, 19]", b"optimizer": b'"other"'},
+            {b"segment": b"7", b"steps": b"[0, 19]", b"texts": b'{"optimizer": "other"}'},
             ["7 of its segment", "'other' of its opt"],
         ),
         ({b"steps": b"[0, 18]"}, ["(0, 18) of its steps"]),
-        ({b"segment": b"true", b"steps": b"[19, 0]", b"optimizer": b"[1]", b"pending": b'{"a": 1}'}, []),
-        ({b"segment": b"[" * 9999, b"steps": b"[1e999, 2]", b"optimizer": b"\xff", b"pending": b"[-1, 99, null]"}, []),
+        ({b"segment": b"true", b"steps": b"[19, 0]", b"texts": b'{"optimizer": 1}', b"pending": b'{"a": 1}'}, []),
+        ({b"segment": b"[" * 9999, b"steps": b"[1e999, 2]", b"texts": b"\xff", b"pending": b"[-1, 99, null]"}, []),
     ):
         pq.write_table(table.replace_schema_metadata(metadata), part)
         found = verify(path, 0, {}).faults
         assert len(found) == len(faults), found
         assert all(fault in line for fault, line in zip(faults, found, strict=True)), found
         assert len(open_run(path, asked=Asked(lazily=True))) == 20
+
+
+def test_an_optimizer_that_no_row_has_is_not_named(tmp_path: Path, make_row: MakeRow) -> None:
+    path = tmp_path / "run"
+    writer = RunWriter.create(path, {}, roll_rows=10)
+    for number in range(20):
+        writer.append(make_row(number))
+    writer.close()
+    part = part_path(path / "steps" / "rank=0", 0)
+    lie = {b"texts": b'{"optimizer": "other"}'}
+    pq.write_table(pq.read_table(part).replace_schema_metadata(lie), part)
+    assert open_run(path, asked=Asked(lazily=True)).optimizers == ["main"]

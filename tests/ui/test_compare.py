@@ -19,7 +19,9 @@ from spikeview.rules.diagnosis import Diagnosis
 from spikeview.ui.alignment import aligned
 from spikeview.ui.layout import Layout
 from spikeview.ui.opening import opened, undiagnosed
+from spikeview.ui.plot.curves_widget import CurvesWidget
 from spikeview.ui.plot.heat_widget import HeatWidget
+from spikeview.ui.plot.marks import LANE, NAN_MARK
 from spikeview.ui.theme import DARK
 from spikeview.ui.window import Window
 from tests.ui import made_runs
@@ -29,6 +31,7 @@ from tests.ui.test_panels import everything
 
 Open = Callable[[str], Window]
 Show = Callable[[Diagnosis], Window]
+Lay = Callable[[int, dict[str, dict[str, object]]], CurvesWidget]
 
 
 def test_runs_are_aligned_by_step_and_by_executed_steps() -> None:
@@ -215,6 +218,75 @@ def test_a_spike_of_the_other_run_is_seen_at_its_step(qtbot: QtBot, window: Wind
     assert columns, "the other run's spike is drawn"
     assert all(abs(x - across.pixel(rows // 2)) < 2 + 12 * (rows < 100) for x in columns)
     assert near(image, across.pixel(rows // 4), area.top() + 0.92 * area.height(), DARK["loss"], reach=12)
+
+
+@pytest.fixture
+def lay(window: Window, qtbot: QtBot, tmp_path: Path) -> Lay:
+    """Opens a calm run and lays another behind it; `bad` says what either has instead in its middle row."""
+
+    def lay_it(rows: int, bad: dict[str, dict[str, object]]) -> CurvesWidget:
+        for name in ("one", "other"):
+            writer = RunWriter.create(tmp_path / name, {})
+            for row in range(rows):
+                known = {"row": row, "step": row + 100, "optimizer": "a", "attempted": True, "executed": True}
+                writer.append({**known, "loss": 2.0, **(bad.get(name, {}) if row == rows // 2 else {})})
+            writer.close()
+        with qtbot.waitSignal(window.session.opened):
+            window.session.opener.open(str(tmp_path / "one"))
+        with qtbot.waitSignal(window.session.comparison.changed):
+            window.session.comparison.open(str(tmp_path / "other"))
+        window.session.show_all()
+        widget = window.plots.panels["loss"]
+        assert isinstance(widget, CurvesWidget)
+        return widget
+
+    return lay_it
+
+
+def lane(widget: CurvesWidget) -> list[list[str]]:
+    """The colours of the lane of marks, which is the only one, by columns of pixels from the plot's left on."""
+    image, area = widget.grab().toImage(), widget.plot_area
+    upright = range(int(area.top()), int(area.top() + LANE))
+    return [[image.pixelColor(x, y).name() for y in upright] for x in range(int(area.left()), int(area.right()))]
+
+
+@pytest.mark.parametrize("rows", [40, 30_000])
+@pytest.mark.parametrize("bad", [{"loss": np.nan}, {"loss": np.inf}, {"loss": -np.inf}, {"executed": False}])
+def test_a_bad_row_of_the_other_run_is_marked_at_its_step(lay: Lay, rows: int, bad: dict[str, object]) -> None:
+    """In the lane of its kind, which this run has no mark in; this run's own is another shape and colour."""
+    widget = lay(rows, {"other": bad})
+    left, ground = widget.across.left, DARK["panel"].name()
+    marked = [left + x for x, colours in enumerate(lane(widget)) if set(colours) != {ground}]
+    marked = [x for x in marked if abs(x - widget.across.pixel(widget.session.cursor)) > 2]
+    assert marked, "what the other run's curve has a gap for is marked"
+    assert all(abs(x - widget.across.pixel(rows // 2)) < 8 for x in marked)
+
+
+def test_the_same_bad_row_in_both_runs_is_seen_to_be_in_both(lay: Lay) -> None:
+    """The other run's shape is larger and hollow, and seen around this one's."""
+    widget = lay(40, {"one": {"loss": np.nan}, "other": {"loss": np.nan}})
+    both = lane(widget)
+    widget.session.comparison.clear()
+    alone = lane(widget)
+    own = DARK[NAN_MARK.role].name()
+    assert any(own in colours for colours in alone)
+    assert [colours.count(own) for colours in both] == [colours.count(own) for colours in alone]
+    assert both != alone
+
+
+def test_the_other_run_is_not_drawn_across_its_gap(lay: Lay) -> None:
+    """This run's row is low there, so that at the height of the other run's curve nothing else is drawn."""
+    widget = lay(40, {"one": {"loss": 1.0}, "other": {"loss": np.nan}})
+    image, across = widget.grab().toImage(), widget.across
+    heights = range(int(widget.plot_area.top() + LANE + 4), int(widget.plot_area.center().y()))
+
+    def drawn(row: float) -> bool:
+        """In the hue of a loss, as no line of the grid is."""
+        colours = [image.pixelColor(round(across.pixel(row)), y) for y in heights]
+        return any(colour.blue() - colour.red() > 40 for colour in colours)
+
+    assert drawn(5.5) and drawn(15.5)
+    assert not drawn(19.9) and not drawn(20.1)
 
 
 def test_what_cannot_be_compared_is_told_and_changes_nothing(qtbot: QtBot, open_sample: Open, tmp_path: Path) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QEnterEvent, QFontInfo, QImage, QPainter
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTableView, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from spikeview.rules.diagnosis import Diagnosis
+from spikeview.ui import incidents
 from spikeview.ui.column import Column
 from spikeview.ui.fonts import scaled
 from spikeview.ui.foot import Foot
+from spikeview.ui.incidents import card
 from spikeview.ui.opening import opened
 from spikeview.ui.panels.plotted import Curves
 from spikeview.ui.plot.marks import (
@@ -31,6 +34,8 @@ from spikeview.ui.plot.marks import (
     draw_mark,
     lanes,
 )
+from spikeview.ui.plot.panel_head import fitting
+from spikeview.ui.spans import Span, width
 from spikeview.ui.theme import DARK, LIGHT
 from spikeview.ui.window import Window
 from tests.ui import made_runs
@@ -95,7 +100,7 @@ def test_one_bad_row_is_marked_at_any_length(show: Show, rows: int, bad: int, va
     widget = window.plots.panels["loss"]
     plotted = widget.plotted
     assert isinstance(plotted, Curves)
-    assert lanes(plotted, window.session.rows.skipped) == (mark,)
+    assert lanes([plotted], len(window.session.rows.skipped) > 0) == (mark,)
     image = widget.grab().toImage()
     assert near(image, widget.across.pixel(bad), widget.plot_area.top() + 6, DARK[mark.role])
     assert not near(image, widget.across.pixel(rows // 4), widget.plot_area.top() + 6, DARK[mark.role])
@@ -106,7 +111,7 @@ def test_zero_and_negative_norms_are_marked_on_the_log_axis(show: Show) -> None:
     plotted = window.plots.panels["grad_norm"].plotted
     assert isinstance(plotted, Curves)
     assert plotted.log
-    assert lanes(plotted, window.session.rows.skipped, below=True) == (ZERO_MARK,)
+    assert lanes([plotted], skips=False, below=True) == (ZERO_MARK,)
 
 
 def test_skipped_rows_are_marked_in_every_panel(show: Show) -> None:
@@ -116,7 +121,7 @@ def test_skipped_rows_are_marked_in_every_panel(show: Show) -> None:
         widget = window.plots.panels[panel_id]
         image, plotted = widget.grab().toImage(), widget.plotted
         assert isinstance(plotted, Curves)
-        lane = lanes(plotted, window.session.rows.skipped).index(SKIPPED_MARK)
+        lane = lanes([plotted], len(window.session.rows.skipped) > 0).index(SKIPPED_MARK)
         height = widget.plot_area.top() + LANE * (lane + 0.5)
         for row in (2, 3):
             assert near(image, widget.across.pixel(row), height, DARK["warn"])
@@ -303,8 +308,8 @@ def test_every_incident_is_a_band_however_many_there_are(show: Show, many: int) 
     rows = 20_000
     diagnosis = diagnosis_of(loss=np.ones(rows), grad_norm=np.ones(rows))
     view, firsts = diagnosis.views[0], np.linspace(100, rows - 200, many).astype(int)
-    incidents = tuple(made_runs.incident_at(view, int(first), int(first) + 1) for first in firsts)
-    window = show(Diagnosis(diagnosis.run, (view,), incidents, ()))
+    found = tuple(made_runs.incident_at(view, int(first), int(first) + 1) for first in firsts)
+    window = show(Diagnosis(diagnosis.run, (view,), found, ()))
     window.session.show_all()
     widget = window.plots.panels["loss"]
     image, height = widget.grab().toImage(), round(widget.plot_area.top() + 5)
@@ -313,33 +318,82 @@ def test_every_incident_is_a_band_however_many_there_are(show: Show, many: int) 
         assert image.pixelColor(x, height) != DARK["panel"]
     assert image.pixelColor(round(widget.across.pixel(20)), height) == DARK["panel"]
     assert window.summary._incidents.model().rowCount() == many
+    overview = window.plots.overview.grab().toImage()
+    x = round(window.plots.overview.across.pixel(float(firsts[len(firsts) // 2])))
+    seen = {overview.pixelColor(x, y).name() for y in range(overview.height())}
+    assert DARK["loss"].name() in seen, "the curve is before the bars"
 
 
-def test_steps_of_eight_digits_are_not_cut(show: Show) -> None:
-    rows, late = 400, 12_345_600
+def test_of_many_incidents_only_the_cards_in_sight_are_written(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To write a card rows are read, which for hundreds of them would hold up the window."""
+    written = []
+    monkeypatch.setattr(incidents, "card", lambda *of: (written.append(of), card(*of))[1])
+    diagnosis = diagnosis_of(loss=np.ones(20_000), grad_norm=np.ones(20_000))
+    view, firsts = diagnosis.views[0], range(100, 19_800, 40)
+    window = show(replace(diagnosis, incidents=tuple(made_runs.incident_at(view, at, at + 1) for at in firsts)))
+    cards = window.summary._incidents
+    window.grab()
+    assert 3 < len({id(diagnosed) for diagnosed, _ in written}) < 30
+    window.session.select(len(firsts) - 1)
+    window.grab()
+    last = cards.visualRect(cards.model().index(len(firsts) - 1, 0))
+    assert cards.viewport().rect().contains(last), "the list is at the last one"
+    assert len({id(diagnosed) for diagnosed, _ in written}) < 60
+
+
+def _is_cut(table: QTableView, column: int) -> bool:
+    """Whether a column is in sight, but not the whole of it."""
+    begin = table.columnViewportPosition(column)
+    return begin < table.viewport().width() < begin + table.columnWidth(column)
+
+
+@pytest.mark.parametrize(("size", "scrolls"), [(1.0, False), (1e-6, True)])
+def test_long_steps_and_small_values_are_not_cut(show: Show, size: float, scrolls: bool) -> None:
+    """Every column is as wide as its texts; those that do not fit beside each other are scrolled to."""
+    rows, late = 400, 9_999_800
     steps = np.arange(rows) + late
     random = np.random.default_rng(4)
     run = made_runs.run_of(
         {
             "step": steps,
-            "loss": 2.2 + random.normal(size=rows) * 0.03,
-            "grad_norm": 0.34 * np.exp(random.normal(size=rows) * 0.1),
-            "clip_coef": np.full(rows, 0.261),
+            "loss": size * (2.2 + random.normal(size=rows) * 0.03),
+            "grad_norm": size * 0.34 * np.exp(random.normal(size=rows) * 0.1),
+            "clip_coef": np.full(rows, 0.261 * size),
             "attempted": np.ones(rows, bool),
             "executed": np.ones(rows, bool),
             "attempted_n": steps,
             "executed_n": steps - 3,
             "scheduled_n": steps,
-            "update_ratio": 9.8e-4 * np.exp(random.normal(size=rows) * 0.1),
+            "update_ratio": size * 0.98 * np.exp(random.normal(size=rows) * 0.1),
             "update_cosine": 0.6 + random.normal(size=rows) * 0.05,
         }
     )
     view = made_runs.view_of(run)
     window = show(Diagnosis(run, (view,), (made_runs.incident_at(view, 200, 201),), ()))
     table = window.inspector._neighbours
-    measure = table.fontMetrics()
-    for column in range(table.model().columnCount()):
-        texts = [table.model().index(row, column).data() for row in range(table.model().rowCount())]
+    measure, model = table.fontMetrics(), table.model()
+    for column in range(model.columnCount()):
+        texts = [model.index(row, column).data() for row in range(model.rowCount())]
         assert max(map(measure.horizontalAdvance, texts)) + 4 <= table.columnWidth(column)
+    assert table.horizontalScrollBar().isVisible() == scrolls
+    cut = [column for column in range(model.columnCount()) if _is_cut(table, column)]
+    assert bool(cut) == scrolls
+    for column in cut:
+        area = table.visualRect(model.index(0, column)).adjusted(scaled(12), 0, 0, 0) & table.viewport().rect()
+        assert area.width() > scaled(12)
+        image = table.viewport().grab(area).toImage()
+        colours = {image.pixel(x, y) for x in range(image.width()) for y in range(image.height())}
+        assert len(colours) == 1, "dots, and no part of a number"
+    table.scrollTo(model.index(0, model.columnCount() - 1))
+    assert table.viewport().rect().contains(table.visualRect(model.index(6, model.columnCount() - 1)))
     title = window.inspector._title
     assert title.sizeHint().width() <= title.width()
+
+
+@pytest.mark.parametrize("value", ["1.203e-05", "NaN ◆"])
+def test_a_head_never_shows_a_part_of_a_number(qtbot: QtBot, value: str) -> None:
+    spans = [Span("raw   "), Span(value, fixed=True), Span("   baseline "), Span("1.240e-05", fixed=True)]
+    whole = width(spans)
+    assert fitting(spans, whole) == spans
+    for room in (whole - 1, width([*spans[:2], Span(" …")])):
+        assert [span.text for span in fitting(spans, room)] == ["raw   ", value, " …"]

@@ -15,10 +15,12 @@ from PySide6.QtGui import QImage, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from spikeview.analysis.envelope import build, edges
+from spikeview.analysis.envelope import edges
+from spikeview.analysis.pyramid import build
+from spikeview.cells import Kind
 from spikeview.ranks import Ranks
 from spikeview.rules.diagnosis import Diagnosis
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui import layout
 from spikeview.ui.layout import Layout
 from spikeview.ui.panels import PANELS

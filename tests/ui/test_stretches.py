@@ -16,18 +16,21 @@ from recorder.schema import COLUMNS, STEPS
 from recorder.store.folder import part_path
 from recorder.store.lazy_table import STRETCH
 from recorder.store.parts import Part, read_part, write_part
-from spikeview.analysis.envelope import Pyramid, envelope
+from spikeview.analysis.envelope import envelope
+from spikeview.analysis.pyramid import Pyramid
+from spikeview.cells import Kind
 from spikeview.importers import Asked, RunError, open_run
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui.opened import Opened, Rows
 from spikeview.ui.opening import opened, prepare, refreshed, undiagnosed
 from spikeview.ui.panels import PANELS
 from spikeview.ui.panels.behind import PIECE
-from spikeview.ui.panels.plotted import Curves, Plotted, all_plotted, hold, plotted
-from spikeview.ui.stretches import LONG, is_long
+from spikeview.ui.panels.plotted import Curves, Drawing, Plotted, hold, plotted
+from spikeview.ui.stretches import LONG, found_in, is_long
 from spikeview.ui.window import Window
 
-ROWS = STRETCH + 40_000
+LAST = 4 * STRETCH
+ROWS = LAST + 40_000
 ENDS = (70_001, 130_000, ROWS)  # of the parts: none ends with a block, and one goes over the end of a stretch
 NEWER = {"loss_scale": 70_001}  # a column that later parts have
 
@@ -36,10 +39,10 @@ def columns(rows: int) -> dict[str, pa.Array]:
     """Every kind of cell in every column that is drawn, seldom enough that most stretches of a curve have none."""
     random = np.random.default_rng(7)
     executed = np.ones(rows, dtype=bool)
-    executed[[5, 6, 70_000, 70_001, STRETCH - 1, STRETCH, rows - 1]] = False
+    executed[[5, 6, 70_000, 70_001, LAST - 1, LAST, rows - 1]] = False
     segment = np.zeros(rows, dtype=np.int32)
     segment[90_000:] += 1
-    segment[STRETCH:] += 1
+    segment[LAST:] += 1
 
     def drawn(scale: float, applies: np.ndarray[Any, Any] | None = None) -> pa.Array:
         values = scale * np.exp(random.normal(size=rows))
@@ -100,6 +103,10 @@ def lazily(place: Path) -> Run:
     return run
 
 
+def drawn_of(run: Run) -> dict[str, Plotted | None]:
+    return found_in(run, Drawing.of(PANELS, run, {}).job(0))
+
+
 def pyramids(made: Plotted | None) -> list[Pyramid]:
     assert isinstance(made, Curves)
     return [each for each in (*made.curves, made.limit, made.strip) if each is not None]
@@ -125,7 +132,7 @@ def assert_alike(some: Mapping[str, Plotted | None], others: Mapping[str, Plotte
 
 def test_the_curves_are_those_of_the_columns(place: Path) -> None:
     run, whole = lazily(place), open_run(place)
-    made = all_plotted(PANELS, run, {})
+    made = drawn_of(run)
     assert_alike(made, {panel.id: plotted(panel, whole) for panel in PANELS})
     assert not any(key[0] == "values" and key[1] == "loss" for key in run._cache)  # it was never held whole
     assert sum(isinstance(each, Curves) for each in made.values()) >= 8
@@ -136,7 +143,7 @@ def test_what_is_in_sight_is_the_same_before_the_cells_are_held_and_after(place:
     random = np.random.default_rng(1)
     views = [(0.0, 300.0), (65_000.0, 66_000.0), (ROWS - 40.5, ROWS + 3.0), (130_900.2, 131_100.7)]
     views += [(first, first + 10 ** random.uniform(0, 5)) for first in random.uniform(-50, ROWS, 12)]
-    for panel_id, made in all_plotted(PANELS, run, {}).items():
+    for panel_id, made in drawn_of(run).items():
         if not isinstance(made, Curves):
             continue
         true = plotted(next(panel for panel in PANELS if panel.id == panel_id), whole)
@@ -155,9 +162,9 @@ def test_what_is_in_sight_is_the_same_before_the_cells_are_held_and_after(place:
 
 
 def test_skipped_rows_and_resumes_are_found_at_the_ends_of_stretches_too(place: Path) -> None:
-    long, whole = Rows.of(lazily(place)), Rows.of(open_run(place))
-    assert long.skipped.tolist() == whole.skipped.tolist() == [5, 6, 70_000, 70_001, STRETCH - 1, STRETCH, ROWS - 1]
-    assert long.resumes.tolist() == whole.resumes.tolist() == [90_000, STRETCH]
+    long, whole = (found_in(run, Rows.job(run)) for run in (lazily(place), open_run(place)))
+    assert long.skipped.tolist() == whole.skipped.tolist() == [5, 6, 70_000, 70_001, LAST - 1, LAST, ROWS - 1]
+    assert long.resumes.tolist() == whole.resumes.tolist() == [90_000, LAST]
     assert long.reasons == whole.reasons
 
 
@@ -176,7 +183,7 @@ def test_rows_that_come_later_go_on_from_those_that_were_there(tmp_path: Path) -
 
 
 def test_a_column_that_comes_later_says_of_the_rows_before_what_a_fresh_reading_says(tmp_path: Path) -> None:
-    ends, wanted = (STRETCH + 20, ROWS), ("loss_scale", "clocks")
+    ends, wanted = (LAST + 20, ROWS), ("loss_scale", "clocks")
     path = recorded(tmp_path / "run", ends)
     folder = path / "steps" / "rank=0"
     first = read_part(part_path(folder, 0), STEPS, None)[0].drop_columns(["scheduled_n"])
@@ -246,7 +253,7 @@ def test_damage_is_told_of_where_a_stretch_is_read(tmp_path: Path) -> None:
     data[len(data) // 4 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 4)
     part.write_bytes(data)
     with pytest.raises(RunError, match="part-000002"):
-        all_plotted(PANELS, run, {})
+        drawn_of(run)
 
 
 def test_a_row_that_is_gone_from_the_disk_is_not_gone_to_and_that_is_told(

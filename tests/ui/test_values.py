@@ -15,7 +15,7 @@ from spikeview.rules.diagnosis import View
 from spikeview.run import Run
 from spikeview.ui import visible
 from spikeview.ui.facts import facts
-from spikeview.ui.neighbours import clocks
+from spikeview.ui.neighbours import clocks, shortened
 from spikeview.ui.plot.scale import Across, Steps, Up, fitted, round_values, step_ticks, value_label, value_ticks
 from spikeview.ui.values import Cell, cell, step_label
 from tests.ui import made_runs
@@ -67,6 +67,19 @@ def test_long_clocks_show_the_digits_in_which_they_differ() -> None:
     assert clocks(view, 1, narrow=False).text == "1048576/1048573/1048576"
 
 
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        (["99998", "99995", "–"], ["99998", "99995", "–"]),
+        (["10000001", "9999998", "10000001"], ["…001", "998", "001"]),
+        (["12345600", "12345597", "–"], ["…600", "597", "–"]),
+        (["2000000", "1000000", "2000000"], ["…2000000", "1000000", "2000000"]),
+    ],
+)
+def test_long_clocks_are_told_apart_where_they_carry(counts: list[str], told: list[str]) -> None:
+    assert shortened(counts) == told
+
+
 def test_a_micro_step_is_told_beside_its_step() -> None:
     run = made_runs.run_of({"loss": [1.0, 1.0], "step": [1200, 1200], "micro_step": np.array([0, 1], dtype=np.int32)})
     assert [step_label(run, position) for position in range(2)] == ["1,200", "1,200.1"]
@@ -92,7 +105,9 @@ def test_a_log_axis_has_labels_and_keeps_its_values_inside(low: float, factor: f
     pixels = scale.pixels(np.array([low, low * factor]))
     assert (pixels >= -1e-6).all()
     assert (pixels <= height + 1e-6).all()
-    assert len(value_ticks(scale, 38)) >= 1
+    ticks = value_ticks(scale, 38)
+    assert len(ticks) >= 1
+    assert (np.diff(scale.pixels(np.array(ticks))) < -8).all() or len(ticks) == 2, "digits of 8 pixels are apart"
 
 
 def test_an_axis_without_values_or_with_one_value_can_be_drawn() -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.format import number, plural
 from spikeview.rules.comparison.pair import Comparison
 from spikeview.rules.comparison.trace import Trace
-from spikeview.run import Kind
 
 HALF = 0.5
 NOTHING = 0.05

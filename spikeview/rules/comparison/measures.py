@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spikeview.analysis.clocks import skipped_or_declined
-from spikeview.analysis.observations import nonfinite_gradient
+from spikeview.analysis.gradients import nonfinite_gradient
 from spikeview.analysis.signals import nonfinite
 from spikeview.rules.comparison.trace import Trace, by_batch, length
 from spikeview.run import Floats

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spikeview.cells import Kind
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis
-from spikeview.run import Floats, Kind, Run
+from spikeview.run import Floats, Run
 
 WINDOW = 64
 SHARE = 20

@@ -12,7 +12,7 @@ from spikeview.analysis.envelope import Positions
 from spikeview.growth import Grown
 from spikeview.run import Run
 from spikeview.ui.panels.panel import ByRow, Series
-from spikeview.ui.stretches import in_stretches, rows_of
+from spikeview.ui.stretches import Job, found_in, rows_of
 
 PIECE = 65_536
 KEPT = 8  # more than the widest screen shows of single rows
@@ -52,7 +52,7 @@ class Behind:
             into = slice(first - same, first - same + len(rows))
             values[into], kinds[into] = self._read(rows)
 
-        in_stretches(self.run, self._read.columns, put, same)
+        found_in(self.run, Job(self._read.columns, put, lambda _: None), same)
         if known is None:
             return Grown.of(values), Grown.of(kinds)
         return known[0].followed(same, values), known[1].followed(same, kinds)

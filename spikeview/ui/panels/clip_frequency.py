@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.rules.diagnosis import View
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui.panels.panel import Curve, CurvePanel, Series
 from spikeview.ui.spans import Span
 from spikeview.ui.values import cell

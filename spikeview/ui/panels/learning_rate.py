@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.rules.diagnosis import View
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui.group_rates import further_groups, group_rates, of_row
 from spikeview.ui.panels.panel import Curve, CurvePanel, Series, column
 from spikeview.ui.spans import Span

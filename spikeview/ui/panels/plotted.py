@@ -8,11 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from spikeview.analysis.envelope import DRAWN, Pyramid
+from spikeview.analysis.extremes import DRAWN
+from spikeview.analysis.pyramid import Pyramid
 from spikeview.run import Run
 from spikeview.ui.panels.behind import Column
 from spikeview.ui.panels.panel import Cells, Curve, CurvePanel, HeatPanel, Panel, column, has_values
-from spikeview.ui.panels.pyramids import Line, pyramids_of
+from spikeview.ui.panels.pyramids import Line, pyramids_of, unchanged, whole_blocks
+from spikeview.ui.stretches import Job, found_in, together
 
 WIDE = 100.0
 
@@ -36,33 +38,53 @@ class Curves:
 Plotted = Curves | Cells
 
 
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """What is to be drawn of some panels: the lines of each that has any.
+
+    `log` is the axis of another run beside which they are drawn; None lets each panel decide.
+    """
+
+    run: Run
+    panels: tuple[Panel, ...]
+    lines: tuple[tuple[CurvePanel, list[Line]], ...]
+    log: bool | None
+
+    @classmethod
+    def of(
+        cls, panels: Iterable[Panel], run: Run, known: Mapping[str, Plotted | None], log: bool | None = None
+    ) -> Drawing:
+        """`known` is what was drawn of an earlier reading of the run: what did not change of it is not built again."""
+        asked = tuple(panels)
+        there = [panel for panel in asked if isinstance(panel, CurvePanel) and not panel.reason(run)]
+        return cls(run, asked, tuple((each, _lines(each, run, known.get(each.id), log)) for each in there), log)
+
+    @property
+    def unchanged(self) -> int:
+        """From which row on there is something to read."""
+        return unchanged(self.run, [line for _, lines in self.lines for line in lines])
+
+    def job(self, first: int) -> Job[dict[str, Plotted | None]]:
+        """The series of all panels by their ids, None where the run lacks what one needs."""
+
+        def join(found: list[list[Pyramid]]) -> dict[str, Plotted | None]:
+            made: dict[str, Plotted | None] = dict.fromkeys(panel.id for panel in self.panels)
+            for (panel, lines), pyramids in zip(self.lines, found, strict=True):
+                made[panel.id] = _curves(panel, list(zip(lines, pyramids, strict=True)), self.log)
+            for heat in self.panels:
+                if isinstance(heat, HeatPanel) and not heat.reason(self.run):
+                    made[heat.id] = heat.read(self.run)
+            return made
+
+        return together([pyramids_of(self.run, lines, first) for _, lines in self.lines], join)
+
+
 def plotted(panel: Panel, run: Run, known: Plotted | None = None, log: bool | None = None) -> Plotted | None:
-    """The series of a panel; None where the run lacks what it needs. Raises what reading the run raises.
-
-    `known` are those of an earlier reading of the run: what did not change of them is not built again. `log` is the
-    axis of another run beside which they are drawn; None lets the panel decide.
-    """
-    made = all_plotted([panel], run, {panel.id: known}, log)[panel.id]
+    """The series of a panel, as `Drawing`; the cells behind its curves are held. Raises what reading the run raises."""
+    drawing = Drawing.of([panel], run, {panel.id: known}, log)
+    first = whole_blocks(run, drawing.unchanged)
+    made = found_in(run, drawing.job(first), first)[panel.id]
     hold(made)
-    return made
-
-
-def all_plotted(
-    panels: Iterable[Panel], run: Run, known: Mapping[str, Plotted | None], log: bool | None = None
-) -> dict[str, Plotted | None]:
-    """The series of several panels by their ids, as `plotted`: every column is read once.
-
-    Of a long run the cells behind the curves are not held yet.
-    """
-    there = [panel for panel in panels if not panel.reason(run)]
-    lines = {panel.id: _lines(panel, run, known.get(panel.id), log) for panel in there if isinstance(panel, CurvePanel)}
-    pyramids = iter(pyramids_of(run, [line for some in lines.values() for line in some]))
-    made: dict[str, Plotted | None] = dict.fromkeys(panel.id for panel in panels)
-    for panel in there:
-        if isinstance(panel, HeatPanel):
-            made[panel.id] = panel.read(run)
-        elif isinstance(panel, CurvePanel):
-            made[panel.id] = _curves(panel, [(line, next(pyramids)) for line in lines[panel.id]], log)
     return made
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from spikeview.analysis.envelope import BLOCK, Blocks, Pyramid, blocks, build, first_blocks, over
+from spikeview.analysis.pyramid import BLOCK, Blocks, Pyramid, blocks, build, first_blocks, over
 from spikeview.run import Run
 from spikeview.ui.panels.behind import Behind, Column, same_cells
 from spikeview.ui.panels.panel import ByRow, Curve, Series
-from spikeview.ui.stretches import in_stretches, is_long
+from spikeview.ui.stretches import Job, is_long, together
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +26,29 @@ class Line:
     curve: Curve | None = None
 
 
-def pyramids_of(run: Run, lines: Sequence[Line]) -> list[Pyramid]:
-    """One for each line."""
-    long = is_long(run)
-    by_row = [line for line in lines if long and isinstance(line.read, ByRow)]
-    streamed = iter(_streamed(run, by_row))
-    return [next(streamed) if line in by_row else _built(run, line) for line in lines]
+def unchanged(run: Run, lines: Sequence[Line]) -> int:
+    """From which row on all lines have to be read: before it, every one has its pyramid of an earlier reading."""
+    return min((_unchanged(run, line) for line in lines if _is_streamed(run, line)), default=len(run))
+
+
+def whole_blocks(run: Run, rows: int) -> int:
+    """How many of the first rows need not be read again where so many are as they were: of a short run none."""
+    return rows // BLOCK * BLOCK if is_long(run) else 0
+
+
+def pyramids_of(run: Run, lines: Sequence[Line], first: int) -> Job[list[Pyramid]]:
+    """One for each line, of which the rows from `first` on are read: a whole number of blocks."""
+    streamed = [_blocks_of(run, line, first) for line in lines if _is_streamed(run, line)]
+
+    def join(found: list[Pyramid]) -> list[Pyramid]:
+        made = iter(found)
+        return [next(made) if _is_streamed(run, line) else _built(run, line) for line in lines]
+
+    return together(streamed, join)
+
+
+def _is_streamed(run: Run, line: Line) -> bool:
+    return is_long(run) and isinstance(line.read, ByRow)
 
 
 def _built(run: Run, line: Line) -> Pyramid:
@@ -39,26 +56,20 @@ def _built(run: Run, line: Line) -> Pyramid:
     return build(*line.read(run), positive=line.positive, known=known)
 
 
-def _streamed(run: Run, lines: Sequence[Line]) -> list[Pyramid]:
-    if not lines:
-        return []
-    same = min(_unchanged(run, line) for line in lines) // BLOCK
+def _blocks_of(run: Run, line: Line, first: int) -> Job[Pyramid]:
+    read, known = line.read, line.known
+    assert isinstance(read, ByRow)
+    before = [] if known is None or not first else [first_blocks(known, first // BLOCK)]
+    earlier = known.values.behind if known is not None and isinstance(known.values, Column) else None
 
-    def made(first: int, rows: Run) -> list[Blocks]:
-        return [blocks(*line.read(rows), line.positive) for line in lines]
+    def make(begin: int, rows: Run) -> Blocks:
+        return blocks(*read(rows), line.positive)
 
-    columns = [name for line in lines if isinstance(line.read, ByRow) for name in line.read.columns]
-    stretches = in_stretches(run, columns, made, same * BLOCK)
-    pyramids = []
-    for at, line in enumerate(lines):
-        assert isinstance(line.read, ByRow)
-        known = line.known
-        before = [] if known is None else [first_blocks(known, same)]
-        earlier = known.values.behind if known is not None and isinstance(known.values, Column) else None
-        behind = Behind(run, line.read, earlier)
-        later = [each[at] for each in stretches]
-        pyramids.append(over(Column(behind, 0), Column(behind, 1), [*before, *later], line.positive))
-    return pyramids
+    def join(made: list[Blocks]) -> Pyramid:
+        behind = Behind(run, read, earlier)
+        return over(Column(behind, 0), Column(behind, 1), [*before, *made], line.positive)
+
+    return Job(read.columns, make, join)
 
 
 def _unchanged(run: Run, line: Line) -> int:

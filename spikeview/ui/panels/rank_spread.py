@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.format import number
 from spikeview.moments import NONE
 from spikeview.ranks import Spread
 from spikeview.rules.diagnosis import View
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui.panels.panel import Curve, CurvePanel, Series, column
 from spikeview.ui.ranked import RankedRun
 from spikeview.ui.spans import Span

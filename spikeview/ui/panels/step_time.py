@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spikeview.cells import Kind
 from spikeview.format import number
 from spikeview.rules.diagnosis import View
-from spikeview.run import Kind, Run
+from spikeview.run import Run
 from spikeview.ui.panels.panel import Curve, CurvePanel, Series
 from spikeview.ui.spans import Span
 

@@ -6,11 +6,14 @@ import math
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, Qt
 from PySide6.QtGui import QPainter, QPen
 from shiboken6 import Shiboken
 
-from spikeview.analysis.envelope import BLOCK, DRAWN, Envelope, Positions, Pyramid, envelope, row_flags
+from spikeview.analysis.envelope import Envelope, Positions, envelope
+from spikeview.analysis.extremes import DRAWN, row_flags
+from spikeview.analysis.pyramid import BLOCK, Pyramid
 from spikeview.run import Floats
 from spikeview.ui.plot.scale import Across, Up
 
@@ -53,7 +56,7 @@ def draw_curve(
         return
     positions, values = drawn_rows(pyramid, across)
     x, y = across.pixels(positions), up.pixels(values)
-    joined = np.diff(positions) == 1
+    joined, alone = links(positions)
     lines = np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1)[joined]
     if stairs:
         lines = _as_stairs(lines)
@@ -62,9 +65,15 @@ def draw_curve(
     few = len(positions) <= SMOOTH_UP_TO
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, few and not stairs)
     draw_lines(painter, lines, QPen(pen.color(), pen.widthF() + (1.0 if stairs else 0.6) * few))
-    alone = ~(np.append(joined, False) | np.insert(joined, 0, False)) if len(positions) else joined
     pointed = np.ones(len(x), dtype=bool) if 1 / across.rows_per_pixel >= POINTS_FROM and not dashed else alone
-    _draw_points(painter, x[pointed], y[pointed], pen, 2.6 if 1 / across.rows_per_pixel >= 3 * POINTS_FROM else 1.8)
+    draw_points(painter, x[pointed], y[pointed], pen, 2.6 if 1 / across.rows_per_pixel >= 3 * POINTS_FROM else 1.8)
+
+
+def links(positions: Positions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which of some rising rows stand right before the next of them, [rows - 1], and which stand alone, [rows]."""
+    joined = np.diff(positions) == 1
+    beside = np.append(joined, False) | np.insert(joined, 0, False)
+    return joined, ~beside[: len(positions)]
 
 
 def draw_columns(painter: QPainter, columns: Envelope, across: Across, up: Up, pen: QPen, dashed: bool = False) -> None:
@@ -103,10 +112,11 @@ def draw_joined(painter: QPainter, x: Floats, y: Floats, pen: QPen) -> None:
     """Points, and the lines between them."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     draw_lines(painter, np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1), QPen(pen.color(), 1.4))
-    _draw_points(painter, x, y, pen, 2.6)
+    draw_points(painter, x, y, pen, 2.6)
 
 
-def _draw_points(painter: QPainter, x: Floats, y: Floats, pen: QPen, radius: float) -> None:
+def draw_points(painter: QPainter, x: Floats, y: Floats, pen: QPen, radius: float = 1.8) -> None:
+    """A disc at each."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(pen.color())

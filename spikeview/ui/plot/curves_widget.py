@@ -68,16 +68,21 @@ class CurvesWidget(PanelWidget):
             draw_strip(painter, plotted.strip, across, parts.strip, theme["coefficient"])
         painter.setClipping(False)
         skipped = self.session.rows.skipped
-        draw_marks(painter, parts.above, columns, skipped, across, area.top(), theme)
-        draw_marks(painter, parts.below, columns, skipped, across, parts.values.bottom() + GAP, theme)
+        for marks, top in ((parts.above, area.top()), (parts.below, parts.values.bottom() + GAP)):
+            if overlay is not None:
+                draw_marks(painter, marks, theirs, overlay.skipped, across, top, theme, other=True)
+            draw_marks(painter, marks, columns, skipped, across, top, theme)
         self._label_gutter(painter, parts)
         if limit is not None and limit.drawn.any():
-            self._label_limit(painter, float(limit.high[limit.drawn][-1]), up, parts.values)
+            self._label_limit(painter, float(limit.high[limit.drawn][-1]), [*columns, *theirs], up, parts.values)
 
     def parts(self, plotted: Curves, area: QRectF) -> Parts:
-        """Lanes only for kinds of rows that the run has."""
-        skipped = self.session.rows.skipped
-        above, below = lanes(plotted, skipped), lanes(plotted, skipped, below=True)
+        """Lanes only for kinds of rows that the run has, or the one that it is compared with."""
+        overlay, skips = self.session.comparison.overlay, len(self.session.rows.skipped)
+        series = [plotted]
+        if overlay is not None and self.panel.id in overlay.curves:
+            series, skips = [plotted, overlay.curves[self.panel.id]], skips + len(overlay.skipped)
+        above, below = (lanes(series, skips > 0, below) for below in (False, True))
         strip = scaled(STRIP) if plotted.strip is not None else 0
         foot = strip + LANE * len(below) + GAP
         return Parts(
@@ -107,13 +112,22 @@ class CurvesWidget(PanelWidget):
             y = parts.values.bottom() + GAP + LANE * (lane + 0.5)
             draw_label(painter, y, parts.values.left(), mark.text, self.session.theme)
 
-    def _label_limit(self, painter: QPainter, value: float, up: Up, inner: QRectF) -> None:
+    def _label_limit(self, painter: QPainter, value: float, columns: list[Envelope], up: Up, inner: QRectF) -> None:
+        """Above or below its line, at the right or the left: where the fewest curves pass."""
         text, font = f"{self.panel.limit} {value:g}", fixed_font(11)
-        width = QFontMetricsF(font).horizontalAdvance(text)
+        width = QFontMetricsF(font).horizontalAdvance(text) + 6
         line = round(up.pixel(value))
-        top = line - 19 if line - 19 >= inner.top() else line + 3  # below a line that has no room above it
-        area = QRectF(inner.right() - width - 8, top, width + 6, 16)
+        tops = [top for top in (line - 19, line + 3) if inner.top() <= top <= inner.bottom() - 16] or [line + 3]
+        places = [QRectF(x, y, width, 16) for x in (inner.right() - width - 2, inner.left() + 2) for y in tops]
+        area = min(places, key=lambda place: sum(_passing(column, place, inner.left(), up) for column in columns))
         painter.fillRect(area, self.session.theme.tint("panel", 0.8))
         painter.setFont(font)
         painter.setPen(self.session.theme["muted"])
         painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
+
+
+def _passing(columns: Envelope, place: QRectF, left: float, up: Up) -> int:
+    """In how many columns of pixels a curve passes through a place."""
+    beside = slice(max(0, int(place.left() - left)), int(place.right() - left) + 1)
+    top, bottom = up.pixels(columns.high[beside]), up.pixels(columns.low[beside])
+    return int(((top <= place.bottom()) & (bottom >= place.top()) & columns.drawn[beside]).sum())

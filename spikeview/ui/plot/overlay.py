@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from PySide6.QtGui import QPainter, QPen
 
-from spikeview.analysis.envelope import DRAWN, Envelope, between, edges, row_flags, snapped
-from spikeview.ui.plot.curve import SMOOTH_UP_TO, draw_columns, draw_lines
+from spikeview.analysis.envelope import Envelope, between, edges, snapped
+from spikeview.analysis.extremes import DRAWN, Flags, row_flags
+from spikeview.analysis.pyramid import Pyramid
+from spikeview.run import Floats
+from spikeview.ui.plot.curve import SMOOTH_UP_TO, draw_columns, draw_lines, draw_points, links
 from spikeview.ui.plot.scale import Across, Up
 from spikeview.ui.reference import Overlay
 from spikeview.ui.theme import Theme
@@ -23,7 +27,32 @@ def overlay_columns(overlay: Overlay, panel_id: str, across: Across, rows: int) 
         return []
     ours = edges(across.first, across.last, max(1, int(across.width)), rows).at
     cuts = overlay.alignment.cuts(ours)
-    return [between(pyramid, snapped(cuts, len(pyramid))) for pyramid in curves.curves]
+    columns = [between(pyramid, snapped(cuts, len(pyramid))) for pyramid in curves.curves]
+    if across.rows_per_pixel > 1:
+        return columns
+    theirs, x = _in_sight(overlay, across)
+    flags = [_flags(pyramid, theirs, x, across) for pyramid in curves.curves]
+    return [replace(each, flags=own) for each, own in zip(columns, flags, strict=True)]
+
+
+def _in_sight(overlay: Overlay, across: Across) -> tuple[slice, Floats]:
+    """The other run's rows beside those in sight and one on either side, and where each stands in pixels."""
+    alignment = overlay.alignment
+    ours = np.arange(max(0, int(across.first) - 1), min(len(alignment.ours), int(across.last) + 2))
+    if len(ours) == 0:
+        return slice(0, 0), np.zeros(0)
+    begin, end = alignment.cuts(np.array([ours[0], ours[-1] + 1]))
+    return slice(begin, end), across.pixels(np.interp(alignment.theirs[begin:end], alignment.ours[ours], ours))
+
+
+def _flags(pyramid: Pyramid, rows: slice, x: Floats, across: Across) -> Flags:
+    """The flags of rows in the columns of pixels where they stand, [width]."""
+    flags = np.zeros(max(1, int(across.width)), dtype=np.uint8)
+    column = np.floor(x - across.left).astype(np.int64)
+    seen = (column >= 0) & (column < len(flags))
+    each = row_flags(pyramid.values[rows], pyramid.kinds[rows], pyramid.positive)
+    np.bitwise_or.at(flags, column[seen], each[seen])
+    return flags
 
 
 def draw_overlay(
@@ -35,24 +64,21 @@ def draw_overlay(
     up: Up,
     theme: Theme,
 ) -> None:
-    """Dimmed, and one pixel wide, so that the run itself is told apart from it."""
+    """Dimmed, and one pixel wide, so that the run itself is told apart from it; what cannot be drawn has its mark."""
     curves = overlay.curves.get(panel_id)
     if curves is None:
         return
-    for curve, pyramid, column in zip(curves.drawn, curves.curves, columns, strict=True):
-        pen = QPen(theme.tint(curve.role, DIMMED), 1)
-        if across.rows_per_pixel > 1:
+    pens = [QPen(theme.tint(curve.role, DIMMED), 1) for curve in curves.drawn]
+    if across.rows_per_pixel > 1:
+        for column, pen in zip(columns, pens, strict=True):
             draw_columns(painter, column, across, up, pen)
-            continue
-        ours = np.arange(max(0, int(across.first) - 1), min(len(overlay.alignment.ours), int(across.last) + 2))
-        if len(ours) == 0:
-            continue
-        begin, end = overlay.alignment.cuts(np.array([ours[0], ours[-1] + 1]))
-        rows = slice(begin, end)
-        drawn = row_flags(pyramid.values[rows], pyramid.kinds[rows], pyramid.positive) == DRAWN
-        clock = overlay.alignment.theirs[rows][drawn]
-        x = across.pixels(np.interp(clock, overlay.alignment.ours[ours], ours))
-        y = up.pixels(pyramid.values[rows][drawn])
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(x) <= SMOOTH_UP_TO)
-        draw_lines(painter, np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1), pen)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        return
+    rows, x = _in_sight(overlay, across)
+    for pyramid, pen in zip(curves.curves, pens, strict=True):
+        values = pyramid.values[rows]
+        drawn = np.flatnonzero(row_flags(values, pyramid.kinds[rows], pyramid.positive) == DRAWN)
+        at, y = x[drawn], up.pixels(values[drawn])
+        joined, alone = links(drawn)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(drawn) <= SMOOTH_UP_TO)
+        draw_lines(painter, np.stack([at[:-1], y[:-1], at[1:], y[1:]], axis=1)[joined], pen)
+        draw_points(painter, at[alone], y[alone], pen)

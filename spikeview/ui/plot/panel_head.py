@@ -17,6 +17,7 @@ HEIGHT = 26
 RADIUS = 6.0
 INSET = 11
 APART = 12
+DOTS = Span(" …")
 
 
 class PanelHead(Painted):
@@ -54,4 +55,23 @@ class PanelHead(Painted):
         area = QRectF(INSET, 0, self.width() - 2 * INSET, self.height())
         title = self._title()
         draw(painter, area, title, theme)
-        draw(painter, area.adjusted(width(title) + APART, 0, 0, 0), self._says(), theme, right=True)
+        beside = area.adjusted(width(title) + APART, 0, 0, 0)
+        draw(painter, beside, fitting(self._says(), beside.width()), theme, right=True)
+
+
+def fitting(spans: Sequence[Span], room: float) -> Sequence[Span]:
+    """As many whole spans as there is room for: a value is not cut, and without it what names it says nothing.
+
+    All of them where not even one value fits.
+    """
+    if width(spans) <= room:
+        return spans
+    kept = list(spans)
+    while kept and (width([*kept, DOTS]) > room or not _is_value(kept[-1])):
+        kept.pop()
+    return [*kept, DOTS] if kept else spans
+
+
+def _is_value(span: Span) -> bool:
+    """A number, or the word in its place; neither a name nor the line of a curve."""
+    return any(each.isdigit() or (span.fixed and each.isalpha()) for each in span.text)

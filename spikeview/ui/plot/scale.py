@@ -16,6 +16,7 @@ from spikeview.run import Floats, Run
 LARGEST, SMALLEST = sys.float_info.max, 5e-324
 # Values nearer to each other than this share of their size, or than this, cannot be told apart on an axis.
 NEAREST_SHARE, NEAREST = 1e-12, 1e-300
+TRIES = 4  # for two round values, where as many as there is room for are only one
 EVERY = (1, 2, 3, 5, 10, 20, 50, 100, 200, 700)
 
 
@@ -97,17 +98,26 @@ def value_ticks(scale: Up, spacing: float) -> list[float]:
     """Round values at least so many pixels apart, but where there is little room: two make a scale, one does not."""
     room = max(2, int((scale.bottom - scale.top) / spacing))
     if not scale.log:
-        return round_values(scale.low, scale.high, room)
+        found = (round_values(scale.low, scale.high, many) for many in range(room, room + TRIES))
+        return next((each for each in found if len(each) >= 2), round_values(scale.low, scale.high, room))
     begin, end = math.log10(scale.low), math.log10(scale.high)
     widest = next(at for at, step in enumerate(EVERY) if step * room >= end - begin)
     for every in reversed(EVERY[: widest + 1]):
         decades = [10.0**power for power in range(math.ceil(begin), math.floor(end) + 1) if power % every == 0]
         if len(decades) >= 2:
             return decades
-    powers = range(math.floor(begin), math.ceil(end) + 1)
-    finer = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
-    inside = [value for value in finer if scale.low <= value <= scale.high]
-    return inside if len(inside) >= 2 else round_values(scale.low, scale.high, room)
+    for digits in ((1, 2, 5), (1, 5), (1, 3)):
+        inside = _multiples(scale, digits)
+        if len(inside) >= 2 and np.diff(-scale.pixels(np.array(inside))).min() >= spacing / 3:
+            return inside
+    return round_values(scale.low, scale.high, room)
+
+
+def _multiples(scale: Up, digits: Sequence[int]) -> list[float]:
+    """Every power of ten on a scale times each of some digits, rising."""
+    powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    found = [float(f"{digit}e{power}") for power in powers for digit in digits]
+    return [value for value in found if scale.low <= value <= scale.high]
 
 
 def round_values(low: float, high: float, room: int) -> list[float]:

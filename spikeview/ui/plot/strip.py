@@ -6,7 +6,8 @@ import numpy as np
 from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 
-from spikeview.analysis.envelope import Envelope, Pyramid
+from spikeview.analysis.envelope import Envelope
+from spikeview.analysis.pyramid import Pyramid
 from spikeview.ui.plot.curve import columns_of
 from spikeview.ui.plot.scale import Across, Up
 
