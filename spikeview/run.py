@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from recorder.schema import COLUMNS, Mask
-from recorder.store.lazy_table import LazyTable, Table, distinct_texts, in_memory
+from recorder.store.lazy_table import STRETCH, LazyTable, Table, distinct_texts, in_memory
 from recorder.store.rewinds import Rewind, abandoned
 from recorder.store.tables import few_chunks
 from spikeview.cancelling import checkpoint
 from spikeview.captured import Capture
 from spikeview.cells import all_null, classify, equal, not_null, to_numpy
+from spikeview.gathered import Gathered, can_be_gathered, gather
 from spikeview.growth import Grown, Reading
 
 Floats = NDArray[np.float64]
@@ -130,7 +131,20 @@ class Run:
     def fetch(self, names: Iterable[str]) -> None:
         """Read these columns, where that was not done yet: at once is quicker than one after the other."""
         if isinstance(self.table, LazyTable):
-            self.table.fetch(name for name in names if ("values", name) not in self._cache)
+            wanted = [name for name in dict.fromkeys(names) if name in self and ("values", name) not in self._cache]
+            for first in {self._known(name) for name in wanted if self._is_gathered(name)}:
+                several = [name for name in wanted if self._is_gathered(name) and self._known(name) == first]
+                for column in gather(self.table, several, first):
+                    self.keep(column)
+            self.table.fetch(name for name in wanted if not self._is_gathered(name))
+
+    def _known(self, name: str) -> int:
+        """How many first rows of a column are known of an earlier reading."""
+        return self._before.get(("values", name), (None, 0))[1]
+
+    def _is_gathered(self, name: str) -> bool:
+        """Whether a column is put together of stretches: it has many rows to be read."""
+        return can_be_gathered(name) and len(self) - self._known(name) > STRETCH
 
     def holds(self, name: str) -> bool:
         """Whether any value of a column was recorded; no more is read than it takes to tell."""
@@ -147,15 +161,17 @@ class Run:
         Numbers of any kind come as float64 unless they are integers or booleans in the schema. Never read
         without `recorded` or `kind`: a NaN may be a value. A column that is absent is all null.
         """
+        if self._is_gathered(name):
+            self.fetch([name])
         found = self._array(("values", name), lambda run: run._read(name))
         if isinstance(self.table, LazyTable):
             self._told(name)  # while the column is at hand
         return found
 
-    def keep(self, name: str, first: int, values: NDArray[Any], recorded: Mask) -> None:
-        """Take what was read of a column from row `first` on, so that it is not read again."""
-        for key, tail in ((("values", name), values), (("recorded", name), recorded)):
-            if self._before.get(key, (None, 0))[1] >= first:
+    def keep(self, column: Gathered) -> None:
+        """Take what was read of a column, so that it is not read again."""
+        for key, tail in ((("values", column.name), column.values), (("recorded", column.name), column.recorded)):
+            if self._before.get(key, (None, 0))[1] >= column.first:
                 self._array(key, lambda rows, tail=tail: tail[len(tail) - len(rows) :])  # type: ignore[misc]
 
     def recorded(self, name: str) -> Mask:
@@ -251,6 +267,9 @@ class _LastRows(Run):
 
     whole: Run
     first: int
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """The whole reads them."""
 
     def _array(self, key: Key, make: Callable[[Run], NDArray[Any]], back: int = 0) -> NDArray[Any]:
         return self.whole._array(key, make, back)[self.first :]

@@ -73,9 +73,8 @@ class Opened:
 
     def hold(self) -> None:
         """Read the cells behind the curves, away from the GUI thread: from then on it reads none."""
-        for plots in self.plots:
-            for made in list(plots.values()):
-                hold(made)
+        for view, plots in zip(self.diagnosis.views, self.plots, strict=True):
+            hold(view.run, list(plots.values()))
         if is_long(self.diagnosis.run):
             pa.default_memory_pool().release_unused()  # what the columns were decoded in
 

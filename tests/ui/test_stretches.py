@@ -19,6 +19,7 @@ from recorder.store.parts import Part, read_part, write_part
 from spikeview.analysis.envelope import envelope
 from spikeview.analysis.pyramid import Pyramid
 from spikeview.cells import Kind
+from spikeview.gathered import LONG
 from spikeview.importers import Asked, RunError, open_run
 from spikeview.run import Run
 from spikeview.ui.opened import Opened, Rows
@@ -26,7 +27,7 @@ from spikeview.ui.opening import opened, prepare, refreshed, undiagnosed
 from spikeview.ui.panels import PANELS
 from spikeview.ui.panels.behind import PIECE
 from spikeview.ui.panels.plotted import Curves, Drawing, Plotted, hold, plotted
-from spikeview.ui.stretches import LONG, found_in, is_long
+from spikeview.ui.stretches import found_in, is_long
 from spikeview.ui.window import Window
 
 LAST = 4 * STRETCH
@@ -158,7 +159,7 @@ def test_what_is_in_sight_is_the_same_before_the_cells_are_held_and_after(place:
                 np.testing.assert_array_equal(ours.kinds[at], them.kinds[at])
                 assert len(ours.values[ROWS:]) == 0
             if not held:
-                hold(made)
+                hold(run, [made])
 
 
 def test_skipped_rows_and_resumes_are_found_at_the_ends_of_stretches_too(place: Path) -> None:

@@ -32,6 +32,11 @@ class Behind:
         self._held: tuple[Grown, Grown] | None = None
         self._pieces: dict[int, Series] = {}
 
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that the run will keep once the cells are held."""
+        return self._read.columns if self._read.own else ()
+
     def hold(self) -> None:
         """Read all of them, away from the GUI thread."""
         if self._held is None:

@@ -84,15 +84,18 @@ def plotted(panel: Panel, run: Run, known: Plotted | None = None, log: bool | No
     drawing = Drawing.of([panel], run, {panel.id: known}, log)
     first = whole_blocks(run, drawing.unchanged)
     made = found_in(run, drawing.job(first), first)[panel.id]
-    hold(made)
+    hold(run, [made])
     return made
 
 
-def hold(made: Plotted | None) -> None:
+def hold(run: Run, several: Iterable[Plotted | None]) -> None:
     """Read the cells behind the curves, so that none is read in the GUI thread."""
-    for pyramid in () if not isinstance(made, Curves) else (*made.curves, made.limit, made.strip):
-        if pyramid is not None and isinstance(pyramid.values, Column):
-            pyramid.values.behind.hold()
+    curves = [made for made in several if isinstance(made, Curves)]
+    pyramids = [each for made in curves for each in (*made.curves, made.limit, made.strip) if each is not None]
+    cells = [each.values.behind for each in pyramids if isinstance(each.values, Column)]
+    run.fetch(name for each in cells for name in each.kept)
+    for each in cells:
+        each.hold()
 
 
 def _lines(panel: CurvePanel, run: Run, known: Plotted | None, log: bool | None) -> list[Line]:
