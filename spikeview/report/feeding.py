@@ -57,7 +57,7 @@ def _batch(diagnosed: Diagnosed, place: int, captured: list[int]) -> dict[str, A
 
 def _fed_at(run: Run, batch: str) -> list[int]:
     """Every position of a batch; not kept, as `Run.equals` would: each batch is asked for once."""
-    same = pc.equal(run.table["batch_id"], pa.scalar(batch)).fill_null(False)
+    same = pc.equal(run.table["batch_id"], pa.scalar(batch, pa.string())).fill_null(False)
     return np.flatnonzero(same.to_numpy()).tolist()
 
 

@@ -65,12 +65,12 @@ def _of(diagnosed: Diagnosed) -> pa.Table:
     layers = diagnosed.view.run.layers
     if layers is None or "grad_norm" not in layers.column_names:
         return pa.table({"row": pa.array([], pa.int64())})
-    own = pc.equal(layers["optimizer"], pa.scalar(diagnosed.view.optimizer))
+    own = pc.equal(layers["optimizer"], pa.scalar(diagnosed.view.optimizer, pa.string()))
     return layers.filter(pc.and_(own, layers["grad_norm"].is_valid()))
 
 
 def _at(rows: pa.Table, row: int) -> pa.Table:
-    return rows.filter(pc.equal(rows["row"], pa.scalar(row)))
+    return rows.filter(pc.equal(rows["row"], pa.scalar(row, pa.int64())))
 
 
 def _shares(rows: pa.Table, row: int) -> dict[str, float]:

@@ -42,7 +42,7 @@ def layers_of(run: Run) -> Layers | None:
     if table is None or not {"row", "name"} <= set(table.column_names):
         return None
     if "optimizer" in table.column_names and len(run.optimizers) == 1:
-        table = table.filter(pc.equal(table["optimizer"], pa.scalar(run.optimizers[0])))
+        table = table.filter(pc.equal(table["optimizer"], pa.scalar(run.optimizers[0], pa.string())))
     if not table.num_rows:
         return None
     rows = table["row"].to_numpy().astype(np.int64, copy=False)
