@@ -11,7 +11,7 @@ from spikeview.importers.errors import UnnamedError
 from spikeview.ui.failure import Failure, explain
 from spikeview.ui.listing import Listing
 from spikeview.ui.opened import Opened
-from spikeview.ui.opening import found, other_rank
+from spikeview.ui.opening import finished, found, other_rank
 from spikeview.ui.task import Task
 
 if TYPE_CHECKING:
@@ -90,13 +90,8 @@ class Opener(QObject):
     def _on_told(self, what: object) -> None:
         if self.sender() is not self.task:
             return
-        if isinstance(what, Opened):
-            self.waiting = False
-            self._session.show(what)
-            self._session.told.emit("Diagnosing …")
-        else:
-            self.progress = str(what)
-            self._session.status_changed.emit()
+        self.progress = str(what)
+        self._session.status_changed.emit()
 
     def _on_ready(self, shown: Opened | Listing) -> None:
         if self.sender() is not self.task:
@@ -106,14 +101,22 @@ class Opener(QObject):
             self._listed = shown
             self._session.status_changed.emit()
             return
-        early, self.task, self.waiting = not self.waiting, None, False
-        if not early:
-            self._session.show(shown)
-            return
-        self._session.update(shown)
-        self._session.status_changed.emit()
-        found = len(shown.diagnosis.incidents)
-        self._session.told.emit(f"Diagnosed: {found} incident{'' if found == 1 else 's'}.")
+        session, self.task, self.waiting = self._session, None, False
+        if not shown.diagnosed:
+            self.task = session.work.start(
+                lambda tell: finished(shown), self._on_diagnosed, self._on_failed, after_frame=True
+            )
+        session.show(shown)
+        if self.task is not None:
+            session.told.emit("Diagnosing …")
+
+    def _on_diagnosed(self, shown: Opened) -> None:
+        if self.sender() is self.task:
+            self.task = None
+            self._session.update(shown)
+            self._session.status_changed.emit()
+            found = len(shown.diagnosis.incidents)
+            self._session.told.emit(f"Diagnosed: {found} incident{'' if found == 1 else 's'}.")
 
     def _on_failed(self, error: Exception) -> None:
         if self.sender() is self.task:

@@ -39,7 +39,7 @@ def found(path: str, wanted: Collection[str], tell: Tell, asked: Asked | None = 
 
 
 def prepare(path: str, wanted: Collection[str], tell: Tell, asked: Asked | None = None) -> Opened:
-    """Read, build the series, diagnose; `tell` hears of the steps, and of a long run before it is diagnosed.
+    """Read, build the series, and diagnose what is not long; `tell` hears of the steps. A long run is to be finished.
 
     Raises what `open_run` and `diagnose` raise.
     """
@@ -49,10 +49,19 @@ def prepare(path: str, wanted: Collection[str], tell: Tell, asked: Asked | None 
         tell("Diagnosing …")
         return opened(diagnosed_among_ranks(run), wanted)
     tell("Drawing …")
-    early = _with(undiagnosed(run), wanted, False)
-    tell(early)
+    return _with(undiagnosed(run), wanted, False)
+
+
+def finished(early: Opened) -> Opened:
+    """A long run with the cells behind its curves, and its diagnosis. Raises what `diagnose` raises."""
     early.hold()
-    return replace(early, diagnosis=diagnosed_among_ranks(run), diagnosed=True)
+    return replace(early, diagnosis=diagnosed_among_ranks(early.diagnosis.run), diagnosed=True)
+
+
+def to_compare_with(path: str, tell: Tell) -> Opened:
+    """A run with its diagnosis, and no series yet. Raises as `prepare`."""
+    found = prepare(path, (), tell)
+    return found if found.diagnosed else finished(found)
 
 
 def columns_of(wanted: Collection[str]) -> tuple[str, ...]:

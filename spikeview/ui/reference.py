@@ -15,7 +15,7 @@ from spikeview.run import Floats
 from spikeview.ui.alignment import Alignment, Clock, aligned
 from spikeview.ui.failure import explain
 from spikeview.ui.opened import Opened
-from spikeview.ui.opening import prepare
+from spikeview.ui.opening import to_compare_with
 from spikeview.ui.panels import PANELS
 from spikeview.ui.panels.panel import Cells
 from spikeview.ui.panels.plotted import Curves, Plotted, plotted
@@ -66,7 +66,9 @@ class Comparison(QObject):
         self._cancel()
         self._session.told.emit(f"Reading {path} …")
         self._path = path
-        self._reading = self._session.work.start(lambda tell: prepare(path, (), tell), self._on_read, self._on_failed)
+        self._reading = self._session.work.start(
+            lambda tell: to_compare_with(path, tell), self._on_read, self._on_failed
+        )
 
     def clear(self) -> None:
         """Compare with nothing."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtCore import QObject, QThread, QTimer, Signal
 
 from spikeview.cancelling import Cancelled, cancellable, checkpoint
 
 Tell = Callable[[object], None]
+FRAME_MS = 60  # a first frame of a full screen, with what Qt waits before it paints
 
 
 class Task(QThread):
@@ -77,21 +79,31 @@ class Work(QObject):
         done: Callable[..., None],
         failed: Callable[..., None],
         told: Callable[..., None] | None = None,
+        *,
+        after_frame: bool = False,
     ) -> Task:
-        """Begin a task; its slots are called in the GUI thread. After `close`, what a timer asks for never runs."""
+        """Begin a task; its slots are called in the GUI thread. After `close`, what a timer asks for never runs.
+
+        One that is to begin `after_frame` leaves the processor to what is about to be painted.
+        """
         task = Task(work, self)
         task.succeeded.connect(done)
         task.failed.connect(failed)
         if told is not None:
             task.told.connect(told)
         task.finished.connect(self._on_finished)
-        if self._closed:
-            return task
-        self._running.add(task)
-        Work._everywhere += 1
-        gc.disable()
-        task.start()
+        if after_frame:
+            QTimer.singleShot(FRAME_MS, self, partial(self._begin, task))
+        else:
+            self._begin(task)
         return task
+
+    def _begin(self, task: Task) -> None:
+        if not self._closed:
+            self._running.add(task)
+            Work._everywhere += 1
+            gc.disable()
+            task.start()
 
     def close(self) -> None:
         """Cancel what is going on and wait for its end: a thread that outlives its window ends the process."""

@@ -12,12 +12,13 @@ from threading import Event
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from spikeview.cancelling import Cancelled, checkpoint
 from spikeview.rules.diagnosis import diagnose
-from spikeview.ui.task import Tell, Work
+from spikeview.ui.task import FRAME_MS, Tell, Work
 from spikeview.ui.window import Window
 from tests.ui import made_runs
 from tests.ui.conftest import SAMPLES
@@ -175,3 +176,17 @@ def test_two_pictures_are_taken_in_one_process_one_of_them_of_a_directory(tmp_pa
         check=False,
     )
     assert (done.stdout.strip(), done.stderr) == ("done", "")
+
+
+def test_work_after_a_frame_begins_by_itself_and_never_in_a_closed_window(qtbot: QtBot) -> None:
+    began: list[str] = []
+    works = Work()
+    task = works.start(lambda tell: began.append("first"), lambda _: None, lambda _: None, after_frame=True)
+    assert not task.isRunning()
+    qtbot.waitUntil(lambda: bool(began))
+    late = works.start(lambda tell: began.append("late"), lambda _: None, lambda _: None, after_frame=True)
+    works.close()
+    passed: list[bool] = []
+    QTimer.singleShot(FRAME_MS + 1, lambda: passed.append(True))  # comes after the other
+    qtbot.waitUntil(lambda: bool(passed))
+    assert not late.isRunning() and began == ["first"]
