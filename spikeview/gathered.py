@@ -42,12 +42,17 @@ def can_be_gathered(name: str) -> bool:
     return name in COLUMNS and COLUMNS[name].dtype in _KINDS
 
 
+def dtype_of(name: str) -> np.dtype[Any]:
+    """What the values of such a column are held as."""
+    return np.dtype(_KINDS[COLUMNS[name].dtype])
+
+
 class Gathered:
     """A column from a row on, [rows]: its values, and where it is null, in stretches that say so."""
 
     def __init__(self, name: str, first: int, rows: int) -> None:
         self.name, self.first = name, first
-        self.values: NDArray[Any] = np.empty(rows, dtype=_KINDS[COLUMNS[name].dtype])
+        self.values: NDArray[Any] = np.empty(rows, dtype=dtype_of(name))
         self._recorded: dict[int, Mask] = {}
 
     def take(self, first: int, values: NDArray[Any], recorded: Mask) -> None:

@@ -20,7 +20,7 @@ from recorder.store.tables import few_chunks
 from spikeview.cancelling import checkpoint
 from spikeview.captured import Capture
 from spikeview.cells import all_null, classify, equal, not_null, to_numpy
-from spikeview.gathered import Gathered, can_be_gathered, gather
+from spikeview.gathered import Gathered, can_be_gathered, dtype_of, gather
 from spikeview.growth import Grown, Reading
 
 Floats = NDArray[np.float64]
@@ -139,8 +139,9 @@ class Run:
             self.table.fetch(name for name in wanted if not self._is_gathered(name))
 
     def _known(self, name: str) -> int:
-        """How many first rows of a column are known of an earlier reading."""
-        return self._before.get(("values", name), (None, 0))[1]
+        """How many first rows of a column are known of an earlier reading, as the numbers that it holds."""
+        before, rows = self._before.get(("values", name), (None, 0))
+        return rows if before is not None and before.values.dtype == dtype_of(name) else 0
 
     def _is_gathered(self, name: str) -> bool:
         """Whether a column is put together of stretches: it has many rows to be read."""
@@ -171,8 +172,13 @@ class Run:
     def keep(self, column: Gathered) -> None:
         """Take what was read of a column, so that it is not read again."""
         for key, tail in ((("values", column.name), column.values), (("recorded", column.name), column.recorded)):
-            if self._before.get(key, (None, 0))[1] >= column.first:
-                self._array(key, lambda rows, tail=tail: tail[len(tail) - len(rows) :])  # type: ignore[misc]
+            before, rows = self._before.get(key, (None, 0))
+            if key in self._cache:
+                continue
+            if before is not None and before.values.dtype == tail.dtype and rows >= column.first:
+                self._cache[key] = before.followed(rows, tail[rows - column.first :])
+            elif column.first == 0:
+                self._cache[key] = Grown.of(tail)
 
     def recorded(self, name: str) -> Mask:
         """Where the column is not null."""

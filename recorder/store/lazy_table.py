@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, groupby, pairwise
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from recorder.schema import Column
+from recorder.schema import COLUMNS, Column
 from recorder.store.errors import StoreError
 from recorder.store.parts import Part
 from recorder.store.said import Said
@@ -53,7 +54,7 @@ class Rows:
         have = [name for name in wanted if name in self.names]
         if not isinstance(self.source, Part):
             table = self.source.select(have).slice(self.first, len(self))
-        elif few and have:
+        elif few and have and len(self):
             table = _few(self.source, self.first, self.last).select(have)
         else:
             table = self.source.read(have, self.first, self.last) if have else pa.table({})
@@ -64,8 +65,10 @@ class Rows:
         """The texts of a column, each once."""
         if isinstance(self.source, Part) and name in self.source.texts:
             return list(_distinct(self.source, name, self.first, self.last))
-        distinct: list[Any] = self.read([name])[name].unique().to_pylist()
-        return distinct
+        column: Any = self.read([name])[name]
+        if name in COLUMNS and COLUMNS[name].is_text:
+            column = column.cast(pa.string())  # as it is read with other parts
+        return list(column.unique().to_pylist())
 
     def pieces(self) -> Iterator[Rows]:
         """The groups of a part; of a table all at once."""
@@ -131,9 +134,11 @@ class LazyTable:
         try:
             tables = [rows.read(names, self.num_rows <= FEW) for rows in self.rows]
             tables = tables or [pa.table({name: pa.nulls(0) for name in names})]
+            return unify(tables, [column for column in self.columns if column.name in names]).select(names)
         except StoreError as error:
             raise self.blamed(error) from error
-        return unify(tables, [column for column in self.columns if column.name in names]).select(names)
+        except pa.ArrowException as error:
+            raise self.blamed(_of_another_type(self.rows, error)) from error
 
     def whole(self) -> pa.Table:
         """Every column."""
@@ -193,6 +198,12 @@ class LazyTable:
 
     def _of(self, rows: Iterable[Rows]) -> LazyTable:
         return LazyTable(self.columns, tuple(rows), self.blamed)
+
+
+def _of_another_type(rows: Sequence[Rows], error: Exception) -> StoreError:
+    paths = [each.source.path for each in rows if isinstance(each.source, Part)]
+    what = f"holds values of another type than their columns ({error})"
+    return StoreError(paths[-1] if paths else Path("(in memory)"), what, "restore it")
 
 
 def _one(rows: Sequence[Rows], columns: Sequence[Column]) -> Rows:

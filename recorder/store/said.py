@@ -63,7 +63,7 @@ class Said:
         bounded = isinstance(steps, list) and len(steps) == 2 and all(map(_is_whole, steps)) and steps[0] <= steps[1]
         named = texts.items() if isinstance(texts, dict) else ()
         return cls(
-            tuple(place for place in places if _is_whole(place) and 0 <= place < rows),
+            tuple(sorted({place for place in places if _is_whole(place) and 0 <= place < rows})),
             (steps[0], steps[1]) if bounded else None,
             segment if bounded and _is_whole(segment) else None,
             {name: text for name, text in named if isinstance(text, str)},

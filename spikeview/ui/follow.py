@@ -110,7 +110,18 @@ class Follow(QObject):
         if begun:
             where = step_label(begun[-1].view.run, begun[-1].incident.first_bad.position)
             several = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
-            self.announced.emit(f"New incident at step {where}{several}. Press N to go on to it.")
+            self.announced.emit(f"New incident at step {where}{several}. {self._way_to(begun[-1])}")
+
+    def _way_to(self, diagnosed: Diagnosed) -> str:
+        incidents, chosen = self._session.incidents, self._session.incident
+        at = incidents.index(diagnosed)
+        if at == (0 if chosen is None else chosen + 1):
+            return "Press N to go on to it."
+        return (
+            f"It is the last of {len(incidents)}."
+            if at + 1 == len(incidents)
+            else f"It is number {at + 1} in the list."
+        )
 
     def _on_failed(self, error: Exception) -> None:
         self.stop()

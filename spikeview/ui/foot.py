@@ -33,7 +33,7 @@ class Foot(QFrame):
         row.addWidget(self._cursor)
         row.addWidget(self._told, 1)
         row.addWidget(self._legend)
-        session.opened.connect(self._fill)
+        session.opened.connect(self._begin_anew)
         session.grown.connect(self._fill)
         session.follow.announced.connect(self._tell)
         session.cursor_changed.connect(self._fill)
@@ -42,7 +42,12 @@ class Foot(QFrame):
 
     @property
     def text(self) -> str:
-        return self._told.text()
+        return self._told.message
+
+    def _begin_anew(self) -> None:
+        """What was said of another run does not hold for this one."""
+        self._told.say("")
+        self._fill()
 
     def _tell(self, text: str) -> None:
         self._told.say(printable(text))
@@ -58,7 +63,7 @@ class Foot(QFrame):
 
 
 class Told(QLabel):
-    """The last message; before the first one the keys, as many as there is room for."""
+    """The last message; where there is none the keys, as many as there is room for."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -68,14 +73,23 @@ class Told(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
 
     def say(self, message: str) -> None:
+        """Take the place of what was said; nothing gives it back to the keys."""
         self._message = message
-        self.setText(message)
         self.setToolTip(message)
+        self._fit()
+
+    @property
+    def message(self) -> str:
+        """The whole of what is said."""
+        return self._message or self.text()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        if not self._message:
-            self.setText(self._keys())
+        self._fit()
+
+    def _fit(self) -> None:
+        elided = self.fontMetrics().elidedText(self._message, Qt.TextElideMode.ElideRight, self.width())
+        self.setText(elided if self._message else self._keys())
 
     def _keys(self) -> str:
         for many in range(len(KEYS), 1, -1):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIntValidator, QResizeEvent
+from PySide6.QtCore import QRegularExpression, Qt, Signal
+from PySide6.QtGui import QRegularExpressionValidator, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -21,9 +21,9 @@ from spikeview.ui.fonts import scaled
 from spikeview.ui.ranked import RankedRun
 from spikeview.ui.session import Session
 
-SHORT = 18
 ROOMY = 1240
-WIDE, NARROW = 380, 140  # room for the name of the run
+SPACING = 10
+LEAST, OTHER = 90, 120  # room for the name of the run, and for that of another one
 
 
 class Header(QFrame):
@@ -52,9 +52,10 @@ class Header(QFrame):
         self._step = QLineEdit(self)
         self._step.setPlaceholderText("Jump to step  J")
         self._step.setAccessibleName("Jump to step")
-        self._step.setValidator(QIntValidator(0, 2_147_483_647, self._step))
+        self._step.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self._step))
         self._step.setFixedWidth(scaled(124))
         self._step.returnPressed.connect(self._jump)
+        self._step.editingFinished.connect(self._step.clear)
         self._compare = QPushButton("Compare", self)
         self._compare.setToolTip("Lay another run behind this one  C")
         self._compare.clicked.connect(self.compare_wanted)
@@ -68,7 +69,7 @@ class Header(QFrame):
         self._export.clicked.connect(self.export_wanted)
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 0, 12, 0)
-        row.setSpacing(10)
+        row.setSpacing(SPACING)
         for widget in (self._name, self.menus, self._optimizers, self._ranks):
             row.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
         row.addStretch(1)
@@ -88,7 +89,7 @@ class Header(QFrame):
     def ask_for_step(self) -> None:
         self._step.show()
         self._step.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self._step.selectAll()
+        self._enable()
 
     def _choose_rank(self, index: int) -> None:
         self._session.opener.open_rank(self._ranks.itemData(index))
@@ -96,7 +97,6 @@ class Header(QFrame):
     def _jump(self) -> None:
         if self._step.text():
             self._session.jump(int(self._step.text()))
-        self._step.clear()
         self.step_given.emit()
         self._enable()
 
@@ -115,24 +115,35 @@ class Header(QFrame):
                 self._ranks.addItem(f"rank {rank} of {len(run.ranks)}", rank)
             self._ranks.setCurrentIndex(self._ranks.findData(run.rank))
         other = self._session.comparison.other
-        self._compare.setText("Compare" if other is None else f"vs {named(other.diagnosis.run.name, SHORT)}")
+        self._compare.setText("Compare" if other is None else f"vs {self._elided(other.diagnosis.run.name, scaled(OTHER))}")
         self._enable()
 
     def _enable(self) -> None:
-        shown, roomy = self._session.shown, self.width() >= scaled(ROOMY)
-        usable = shown is not None
-        name = "spikeview" if shown is None else named(shown.diagnosis.run.name)
-        room = scaled(WIDE if roomy else NARROW)
-        self._name.setText(self._name.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room))
-        self._name.setToolTip(name)
-        for widget in (self._stepper, self._export):
-            widget.setVisible(usable)
+        usable = self._session.shown is not None
+        roomy = self.width() >= scaled(ROOMY)
+        asked = self._step.hasFocus()
+        self._stepper.setVisible(usable)
+        self._export.setVisible(usable and (roomy or not asked))
         for button in (self._compare, self._follow):
             button.setVisible(usable and roomy)
-        self._step.setVisible(usable and (roomy or self._step.hasFocus()))
+        self._step.setVisible(usable and (roomy or asked))
         following = self._session.follow.on
         self._follow.setChecked(following)
         self._follow.setText("● Following" if following else "Follow")
+        self._show_name()
+
+    def _show_name(self) -> None:
+        """The name of the run takes what room the others leave."""
+        shown = self._session.shown
+        others = [self.menus, self._optimizers, self._ranks, self._stepper, self._step]
+        others = [each for each in (*others, self._compare, self._follow, self._export) if not each.isHidden()]
+        taken = sum(max(each.sizeHint().width(), each.minimumWidth()) + SPACING for each in others) + 3 * SPACING
+        name = "spikeview" if shown is None else named(shown.diagnosis.run.name)
+        self._name.setText(self._elided(name, max(scaled(LEAST), self.width() - taken)))
+        self._name.setToolTip(name)
+
+    def _elided(self, name: str, room: int) -> str:
+        return self._name.fontMetrics().elidedText(named(name), Qt.TextElideMode.ElideMiddle, room)
 
 
 class IncidentStepper(QFrame):

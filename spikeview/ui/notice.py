@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from spikeview.format import printable
@@ -85,6 +86,16 @@ class Notice(QWidget):
         for label, text in ((self._title, title), (self._reason, reason), (self._advice, advice)):
             label.setText(printable(text))
             label.setVisible(bool(text))
+        self._fit()
+
+    def _fit(self) -> None:
+        """A layout that centres a text asks not how high it is where it wraps."""
+        for label in (self._title, self._reason, self._advice):
+            label.setFixedHeight(max(0, label.heightForWidth(label.width())))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()  # by now the fonts are those of the theme
 
     def _offer_recent(self) -> None:
         for path in recent():

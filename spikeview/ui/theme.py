@@ -118,6 +118,7 @@ QMenu::separator {{ height: 1px; background: {line}; margin: 4px 6px; }}
 QPushButton, QToolButton, QComboBox {{ background: {raised}; border: 1px solid {line}; border-radius: 6px; }}
 QPushButton, QToolButton, QComboBox {{ padding: 5px 11px; }}
 QComboBox::drop-down {{ border: none; width: 20px; }}
+QMenuBar QToolButton {{ background: transparent; border: none; padding: 0px; }}
 QPushButton:hover, QToolButton:hover {{ border-color: {muted}; }}
 QPushButton:focus, QToolButton:focus, QLineEdit:focus {{ border-color: {accent}; }}
 QPushButton:disabled, QToolButton:disabled {{ color: {muted}; }}

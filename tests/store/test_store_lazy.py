@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -136,3 +137,38 @@ def damage(run: Path) -> None:
 def _chunks(path: Path) -> list[Any]:
     metadata = pq.ParquetFile(path).metadata
     return [metadata.row_group(0).column(at) for at in range(metadata.num_columns)]
+
+
+def changed(path: Path, number: int, **columns: Any) -> Path:
+    """The run with other columns in one of its parts, as another writer may have made it."""
+    part = part_path(path / "steps" / "rank=0", number)
+    table = pq.read_table(part)
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, pa.array(values(table.num_rows)))
+    pq.write_table(table.replace_schema_metadata(None), part)
+    return path
+
+
+def test_a_part_without_rows_is_no_harm(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "run")
+    part = part_path(path / "steps" / "rank=0", 1)
+    pq.write_table(pq.read_table(part).slice(0, 0), part)
+    run = open_run(path, asked=Asked(lazily=True))
+    assert run.values("loss").tolist() == open_run(path).values("loss").tolist()
+    assert len(run) == 24
+
+
+@pytest.mark.parametrize("values", [lambda rows: ["x"] * rows, lambda rows: [2**40] * rows])
+def test_values_of_another_type_are_told_of_alike(tmp_path: Path, values: Any) -> None:
+    path = changed(recorded(tmp_path / "run"), 1, segment=values)
+    with pytest.raises(RunError, match="another type than their columns"):
+        open_run(path)
+    with pytest.raises(RunError, match=r"part-000001\.parquet: holds values of another type than their columns"):
+        open_run(path, asked=Asked(lazily=True)).values("segment")
+
+
+def test_an_optimizer_that_is_named_by_a_number_is_a_text(tmp_path: Path) -> None:
+    path = changed(recorded(tmp_path / "run"), 1, optimizer=lambda rows: [7] * rows)
+    run = open_run(path, asked=Asked(lazily=True))
+    assert run.optimizers == open_run(path).optimizers == ["main", "7"]
+    assert len(run.of("7")) == 16

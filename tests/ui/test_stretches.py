@@ -183,18 +183,24 @@ def test_rows_that_come_later_go_on_from_those_that_were_there(tmp_path: Path) -
     assert later.rows[0].skipped.tolist() == fresh.rows[0].skipped.tolist()
 
 
-def test_a_column_that_comes_later_says_of_the_rows_before_what_a_fresh_reading_says(tmp_path: Path) -> None:
-    ends, wanted = (LAST + 20, ROWS), ("loss_scale", "clocks")
+@pytest.mark.parametrize("first_end", [LAST + 20, STRETCH + 20])
+def test_a_column_that_comes_later_says_of_the_rows_before_what_a_fresh_reading_says(
+    tmp_path: Path, first_end: int
+) -> None:
+    ends, wanted = (first_end, ROWS), ("loss_scale", "clocks")
     path = recorded(tmp_path / "run", ends)
     folder = path / "steps" / "rank=0"
     first = read_part(part_path(folder, 0), STEPS, None)[0].drop_columns(["scheduled_n"])
     last = part_path(folder, 1).rename(tmp_path / "later.parquet")
     write_part(part_path(folder, 0), first, np.zeros(0, dtype=np.int64))
     before = opened(undiagnosed(lazily(path)), wanted, diagnosed=False)
-    before.diagnosis.run.kind("scheduled_n")
+    before.diagnosis.run.kind("scheduled_n")  # of whole numbers, and till then no numbers at all
     last.rename(part_path(folder, 1))
     later, fresh = refreshed(before, wanted), opened(undiagnosed(lazily(path)), wanted, diagnosed=False)
     assert_alike(later.plots[0], fresh.plots[0])
+    for name in ("scheduled_n", "loss_scale"):
+        np.testing.assert_array_equal(later.diagnosis.run.values(name), fresh.diagnosis.run.values(name))
+        np.testing.assert_array_equal(later.diagnosis.run.recorded(name), fresh.diagnosis.run.recorded(name))
     kinds = later.diagnosis.run.kind("scheduled_n")
     np.testing.assert_array_equal(kinds, fresh.diagnosis.run.kind("scheduled_n"))
     assert (kinds[: ends[0]] == Kind.NOT_APPLICABLE).all()
