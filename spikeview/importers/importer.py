@@ -35,9 +35,11 @@ class Importer:
 
     `declines` says in a few words why a place is not of it, and None where it is. `read` makes a Run, and raises
     RunError where it cannot. `runs` names the runs in a place that holds several; where it names none, there is one.
+    `among_others` is for files that may lie anywhere: a directory is one of these only where no other is in it.
     """
 
     name: str
     declines: Callable[[Source], str | None]
     read: Callable[[Source, Asked], Run]
     runs: Callable[[Source], Sequence[str]] = lambda source: ()
+    among_others: bool = False

@@ -34,7 +34,7 @@ def open_run(
         return read_elsewhere(str(path), lambda place: open_run(place, rank, asked=here), rank, tell)
     source, asked = Source(Path(path)), replace(asked or Asked(), rank=rank, tell=tell)
     try:
-        importer = _importer(source)
+        importer = importer_of(source)
         names = importer.runs(source)
         run = importer.read(source, _chosen(source, asked, names))
     except OSError as error:
@@ -55,13 +55,13 @@ def runs_in(path: str | PathLike[str]) -> list[str]:
         return []
     source = Source(Path(path))
     try:
-        return list(_importer(source).runs(source))
+        return list(importer_of(source).runs(source))
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from error
 
 
-def _importer(source: Source) -> Importer:
-    """The first that does not decline."""
+def importer_of(source: Source) -> Importer:
+    """The first that does not decline. Raises RunError where all do, and OSError."""
     path = source.path
     if not path.exists():
         raise RunError(f"{path}: no such file or directory; check the path")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
@@ -14,11 +16,15 @@ from spikeview.ui.near import near
 from spikeview.ui.session import Session
 from spikeview.ui.values import cell, step_label
 
+TENFOLD = 10
 COLUMNS = ("loss", "grad_norm", "clip_coef", "lr", "loss_scale", "update_ratio", "update_cosine")
 
 
 def difference(session: Session, column: str, position: int, there: int) -> str:
-    """Ours minus theirs, and as a share of theirs; empty where one of them is no finite number."""
+    """Ours minus theirs, and as a share of theirs, from tenfold on as a multiple.
+
+    Empty where one of them is no finite number.
+    """
     overlay = session.comparison.overlay
     assert overlay is not None
     rows = (near(session.view, position), near(overlay.view, there))
@@ -27,8 +33,14 @@ def difference(session: Session, column: str, position: int, there: int) -> str:
     ours, theirs = (float(view.run.values(column)[at]) for view, at in rows)
     if ours == theirs:
         return "same"
-    share = f" ({100 * (ours - theirs) / abs(theirs):+.3g} %)" if theirs else ""
+    share = f" ({_share(ours, theirs)})" if theirs else ""
     return f"{number(ours - theirs, signed=True, digits=3)}{share}"
+
+
+def _share(ours: float, theirs: float) -> str:
+    if abs(ours) >= TENFOLD * abs(theirs):
+        return f"{number(ours / theirs, digits=2)} times"
+    return f"{100 * (ours - theirs) / abs(theirs):+.3g} %"
 
 
 class Beside(QWidget):
@@ -47,17 +59,17 @@ class Beside(QWidget):
         self._incidents = BothIncidents(session, self)
         self._counted.setContentsMargins(0, 8, 0, 2)
         grid.addWidget(self._heading, 0, 0, 1, 3)
-        self._values: dict[str, tuple[QLabel, QLabel]] = {}
+        self._values: dict[str, tuple[QLabel, QLabel, QLabel]] = {}
         for row, column in enumerate(COLUMNS, start=1):
-            there, apart = QLabel(self), QLabel(self)
+            name, there, apart = muted(label(column), self), QLabel(self), QLabel(self)
             for value in (there, apart):
                 value.setFont(fixed_font())
                 value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             there.setAccessibleName(f"{label(column)} of the other run")
             apart.setAccessibleName(f"difference of {label(column)}")
-            for at, widget in enumerate((muted(label(column), self), there, apart)):
+            for at, widget in enumerate((name, there, apart)):
                 grid.addWidget(widget, row, at)
-            self._values[column] = (there, apart)
+            self._values[column] = (name, there, apart)
         for row, part in enumerate((self._counted, self._incidents, self._said), start=len(COLUMNS) + 1):
             grid.addWidget(part, row, 0, 1, 3)
         for signal in (session.comparison.changed, session.cursor_changed, session.opened):
@@ -73,11 +85,17 @@ class Beside(QWidget):
         position = session.inspected
         there = overlay.alignment.beside(position)
         name = shown(overlay.view.run.name, 40)
-        where = f"step {step_label(overlay.view.run, there)}" if there is not None else "no row there"
-        self._heading.setText(f"{name}, {where}, and this run minus it".upper())
-        for column, (value, apart) in self._values.items():
-            value.setText("" if there is None else cell(overlay.view, column, there).text)
-            apart.setText("" if there is None else difference(session, column, position, there))
+        for widget in chain.from_iterable(self._values.values()):
+            widget.setVisible(there is not None)
+        if there is None:
+            self._heading.setText(f"{name}, NO ROW THERE")
+            return
+        # the name stays as it is written
+        where = f"step {step_label(overlay.view.run, there)}, and this run minus it"
+        self._heading.setText(f"{name}, {where.upper()}")
+        for column, (_, value, apart) in self._values.items():
+            value.setText(cell(overlay.view, column, there).text)
+            apart.setText(difference(session, column, position, there))
 
     def _show_incidents(self) -> None:
         """Those of the two optimizers that are laid over each other; what is not diagnosed yet has none to tell of."""

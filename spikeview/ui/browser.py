@@ -64,6 +64,7 @@ class Browser(QWidget):
         for widget in (self._title, self._hint, self.table):
             column.addWidget(widget)
         session.status_changed.connect(self._fill)
+        session.theme_changed.connect(self._write_all)
 
     def open_current(self) -> None:
         line = self.table.currentRow()
@@ -85,8 +86,7 @@ class Browser(QWidget):
             return
         self._title.setText(printable(f"{plural(len(listing.entries), 'run')} in {listing.place}"))
         self.table.setRowCount(len(listing.entries))
-        for line, entry in enumerate(listing.entries):
-            self._write(line, self._known.get(line, Listed(entry, "…")))
+        self._write_all()
         self.table.setCurrentCell(0, 0)
         self.table.setFocus()
         rest = tuple(entry for line, entry in enumerate(listing.entries) if line not in self._known)
@@ -99,6 +99,10 @@ class Browser(QWidget):
             line = self._listing.entries.index(listed.entry)
             self._known[line] = listed
             self._write(line, listed)
+
+    def _write_all(self) -> None:
+        for line, entry in enumerate(() if self._listing is None else self._listing.entries):
+            self._write(line, self._known.get(line, Listed(entry, "…")))
 
     def _write(self, line: int, listed: Listed) -> None:
         for column, text in enumerate((listed.entry.name, listed.rows, listed.status, listed.first)):

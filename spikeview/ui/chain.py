@@ -97,8 +97,10 @@ class Chain(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(scaled(GAP))
         grid.setVerticalSpacing(1)
+        grid.setColumnMinimumWidth(1, scaled(VALUE))
+        grid.setColumnMinimumWidth(2, scaled(DOT))
         grid.setColumnStretch(4, 1)
-        self._values = {name: self._value(name) for name in LINKS}
+        self._values = {name: Value(label(name), session, self) for name in LINKS}
         self._baselines = {
             name: (Deviation(label(name), session, self), muted("", self)) for name in LINKS if name in WATCHED
         }
@@ -107,16 +109,12 @@ class Chain(QWidget):
             title.setWordWrap(False)
             title.setFixedSize(scaled(NAME), scaled(LINE))
             grid.addWidget(title, row, 0)
-            grid.addWidget(self._values[name], row, 1, 1, 1 if name in WATCHED else 3)
+            grid.addWidget(self._values[name], row, 1, 1, 3)
         for name, (dot, base) in self._baselines.items():
             base.setFont(fixed_font())
             base.setFixedSize(scaled(BASE), scaled(LINE))
             grid.addWidget(dot, LINKS.index(name), 2)
             grid.addWidget(base, LINKS.index(name), 3)
-
-    def _value(self, name: str) -> Value:
-        wide = VALUE if name in WATCHED else VALUE + DOT + BASE + 2 * GAP
-        return Value(label(name), wide, self._session, self)
 
     def show_row(self, position: int) -> None:
         for name, value in self._values.items():
@@ -126,34 +124,37 @@ class Chain(QWidget):
             if name in self._baselines:
                 dot, base = self._baselines[name]
                 dot.show_deviation(found)
+                dot.setVisible(found.deviation is not None)
+                base.setVisible(bool(found.center))
                 if base.text() != found.center:
                     base.setText(found.center)
                     base.setToolTip(found.band)
 
 
 class Value(QLabel):
-    """One value, whose text can be selected while the mouse is on it.
+    """One value, whose text can be selected while the mouse is on it; it has the room of what is not there.
 
     It is of fixed size and draws itself: a label that can be selected from, or that has a colour of its own, is laid
     out anew as a document with each move of the cursor.
     """
 
-    def __init__(self, name: str, wide: int, session: Session, parent: QWidget) -> None:
+    def __init__(self, name: str, session: Session, parent: QWidget) -> None:
         super().__init__(parent)
         self._session = session
         self._cell = Cell("")
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(fixed_font())
         self.setAccessibleName(name)
-        self.setFixedSize(scaled(wide), scaled(LINE))
+        self.setFixedSize(scaled(VALUE + DOT + BASE + 2 * GAP), scaled(LINE))
 
     def show_cell(self, found: Cell) -> None:
         if found == self._cell:
             return
         self._cell = found
-        text = found.text
-        if advance(fixed_font(), text) > self.width():
-            text = metrics(fixed_font()).elidedText(text, Qt.TextElideMode.ElideRight, self.width())
+        dotted = found.deviation is not None
+        text, room = found.text, scaled(VALUE if dotted else VALUE + GAP + DOT) if found.center else self.width()
+        if advance(fixed_font(), text) > room:
+            text = metrics(fixed_font()).elidedText(text, Qt.TextElideMode.ElideRight, room)
         self.setText(text)
         self.setToolTip(found.text)
         self.setAccessibleDescription(f"{found.text} {found.away}".strip())
@@ -196,8 +197,9 @@ class Deviation(Painted):
         self.update()
 
     def paint(self, painter: QPainter) -> None:
-        """Empty where there is no baseline; without a dot where there is no number."""
-        if not self._cell.center:
+        """Empty where there is no baseline or no number."""
+        deviation = self._cell.deviation
+        if deviation is None:
             return
         theme = self.session.theme
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
@@ -207,9 +209,7 @@ class Deviation(Painted):
         painter.drawRect(QRectF(4, middle - 1, width, 2))
         band = width * OUTSIDE / REACH
         painter.drawRoundedRect(QRectF(4 + (width - band) / 2, middle - 3, band, 6), 3, 3)
-        deviation = self._cell.deviation
-        if deviation is not None:
-            at = min(max(deviation, -REACH), REACH) if math.isfinite(deviation) else REACH
-            painter.setBrush(theme["muted" if self._cell.role == "text" else self._cell.role])
-            radius = 3.6 if abs(deviation) <= FAR else 4.0
-            painter.drawEllipse(QPointF(4 + width * (at + REACH) / (2 * REACH), middle), radius, radius)
+        at = min(max(deviation, -REACH), REACH) if math.isfinite(deviation) else REACH
+        painter.setBrush(theme["muted" if self._cell.role == "text" else self._cell.role])
+        radius = 3.6 if abs(deviation) <= FAR else 4.0
+        painter.drawEllipse(QPointF(4 + width * (at + REACH) / (2 * REACH), middle), radius, radius)

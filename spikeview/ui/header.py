@@ -115,7 +115,8 @@ class Header(QFrame):
                 self._ranks.addItem(f"rank {rank} of {len(run.ranks)}", rank)
             self._ranks.setCurrentIndex(self._ranks.findData(run.rank))
         other = self._session.comparison.other
-        self._compare.setText("Compare" if other is None else f"vs {self._elided(other.diagnosis.run.name, scaled(OTHER))}")
+        behind = "" if other is None else self._elided(other.diagnosis.run.name, scaled(OTHER))
+        self._compare.setText(f"vs {behind}" if behind else "Compare")
         self._enable()
 
     def _enable(self) -> None:

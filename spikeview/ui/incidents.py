@@ -30,7 +30,7 @@ AT_ONCE = 1_000
 
 
 def card(diagnosed: Diagnosed, skips: int) -> list[list[Span]]:
-    """Where, how long; what left first and how far; what followed. `skips` of its rows skipped their step."""
+    """Where, how long; what left first and how far; what followed. `skips` more of its rows skipped their step."""
     incident, run = diagnosed.incident, diagnosed.view.run
     first = incident.first_bad
     name, how = told(first)

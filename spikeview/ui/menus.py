@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QKeySequence, QShortcut
 from PySide6.QtWidgets import QMenu
 
 from spikeview.format import printable
@@ -26,6 +26,7 @@ class Menus(QObject):
         self._needs_run: list[QAction] = []
         self.menus: dict[str, QMenu] = {}
         self.panels: dict[str, QAction] = {}
+        self._greyed: dict[str, QShortcut] = {}
         for number, command in enumerate(COMMANDS):
             menu = self.menus.get(command.menu) or self._menu(command.menu)
             if not command.text:
@@ -42,6 +43,9 @@ class Menus(QObject):
             action.setData(panel.id)
             action.triggered.connect(self._on_panel)
             self.panels[panel.id] = action
+            # a greyed action leaves its key to this one, which says why
+            self._greyed[panel.id] = QShortcut(QKeySequence(key), window, self._on_greyed, enabled=False)
+            self._greyed[panel.id].setObjectName(panel.id)
         self.menus["Panels"].setToolTipsVisible(True)
         self._recent = QMenu("Open recent", window)
         self.menus["File"].insertMenu(self.menus["File"].actions()[2], self._recent)
@@ -63,6 +67,7 @@ class Menus(QObject):
         for panel in PANELS:
             reason = self._window.session.rows.reasons[panel.id]
             self.panels[panel.id].setEnabled(not reason)
+            self._greyed[panel.id].setEnabled(bool(reason))
             self.panels[panel.id].setToolTip(reason or panel.help)
 
     def _menu(self, name: str) -> QMenu:
@@ -82,6 +87,10 @@ class Menus(QObject):
 
     def _on_panel(self, wanted: bool) -> None:
         self._window.plots.show_panel(self._sender().data(), wanted)
+
+    def _on_greyed(self) -> None:
+        panel_id, session = self.sender().objectName(), self._window.session
+        session.told.emit(f"{self.panels[panel_id].text()}: {session.rows.reasons[panel_id]}.")
 
     def _offer_recent(self) -> None:
         self._recent.clear()

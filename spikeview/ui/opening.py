@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from spikeview.gathered import LONG
-from spikeview.importers import Asked
+from spikeview.importers import Asked, RunError
 from spikeview.report.headline import no_incident
 from spikeview.rules.diagnosis import UNNAMED, Diagnosis, View, diagnose
 from spikeview.run import Run
@@ -59,7 +59,10 @@ def finished(early: Opened) -> Opened:
 
 
 def to_compare_with(path: str, tell: Tell) -> Opened:
-    """A run with its diagnosis, and no series yet. Raises as `prepare`."""
+    """A run with its diagnosis, and no series yet. Raises as `prepare`, and RunError for a place that holds several."""
+    several = listing_of(path, Asked())
+    if several is not None:
+        raise RunError(f"{path}: holds {len(several.entries)} runs; choose one of them")
     found = prepare(path, (), tell)
     return found if found.diagnosed else finished(found)
 

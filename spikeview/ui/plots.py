@@ -81,8 +81,12 @@ class Plots(QWidget):
 
     def move_panel(self, by: int) -> None:
         """Move the panel that has the focus."""
-        if self.current is not None:
-            self.arrange(self.arrangement.moved(self.current, by))
+        if (panel_id := self._focused()) is None:
+            return
+        moved = self.arrangement.moved(panel_id, by)
+        if moved == self.arrangement:
+            self._session.told.emit(f"This is the {'first' if by < 0 else 'last'} panel.")
+        self.arrange(moved)
 
     def give_up_drag(self) -> bool:
         """Whether a panel was being dragged; it stays where it was."""
@@ -90,8 +94,8 @@ class Plots(QWidget):
 
     def hide_panel(self) -> None:
         """Hide the panel that has the focus."""
-        if self.current is not None:
-            self.show_panel(self.current, False)
+        if (panel_id := self._focused()) is not None:
+            self.show_panel(panel_id, False)
 
     def reset(self) -> None:
         """The panels of the first time, in the first order."""
@@ -101,6 +105,12 @@ class Plots(QWidget):
     def current(self) -> str | None:
         """The panel that has the focus."""
         return next((panel_id for panel_id, widget in self.panels.items() if widget.hasFocus()), None)
+
+    def _focused(self) -> str | None:
+        """The panel that has the focus; where none has it that is told."""
+        if self.current is None:
+            self._session.told.emit("No panel has the focus; click one, or go to it with Tab.")
+        return self.current
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

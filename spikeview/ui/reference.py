@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
+from spikeview.format import capital
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis, View
 from spikeview.run import Floats
 from spikeview.ui.alignment import Alignment, Clock, aligned
@@ -72,13 +73,23 @@ class Comparison(QObject):
 
     def clear(self) -> None:
         """Compare with nothing."""
+        if not self._has_other():
+            return
         self._cancel()
         self.other = self.overlay = None
         self.changed.emit()
 
     def use_clock(self, clock: Clock) -> None:
-        self.clock = clock
-        self._lay()
+        if self._has_other():
+            self.clock = clock
+            self._lay()
+
+    def _has_other(self) -> bool:
+        """Whether there is a run to compare with, or one is being read; where there is none that is told."""
+        has = self.other is not None or self._reading is not None
+        if not has:
+            self._session.told.emit("No run is compared with; C chooses one.")
+        return has
 
     def _cancel(self) -> None:
         for task in (self._reading, self._laying):
@@ -95,7 +106,8 @@ class Comparison(QObject):
     def _on_failed(self, error: Exception) -> None:
         if self.sender() is self._reading:
             self._reading = None
-            self._session.told.emit(f"Not compared: {explain(self._path, error).reason}")
+            failure = explain(self._path, error)
+            self._session.told.emit(f"Not compared: {'. '.join(filter(None, (failure.reason, failure.advice)))}")
 
     def _lay(self) -> None:
         session = self._session
@@ -165,5 +177,4 @@ def _said(shown: Opened, other: Opened) -> str:
     from spikeview.rules.comparison import compare, conclude  # which a window without a second run does not need
 
     found = conclude(compare(other.diagnosis, shown.diagnosis))
-    notes = [note[:1].upper() + note[1:] for note in found.notes]
-    return ". ".join((f"{found.answer.replace('_', ' ')}: {found.why}", *notes)) + "."
+    return ". ".join((found.answer.replace("_", " "), *map(capital, (found.why, *found.notes)))) + "."

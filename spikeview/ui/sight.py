@@ -9,6 +9,8 @@ from spikeview.ui.history import History
 from spikeview.ui.state import State
 from spikeview.ui.theme import Theme
 
+NEAREST = 1e-9  # of what is in sight
+
 
 class Sight(State):
     """The range of a run that its panels show; the ranges before it are kept."""
@@ -29,6 +31,8 @@ class Sight(State):
     def go_back(self, by: int) -> None:
         """To the range that was in sight before (-1), or forward to the one after (1)."""
         found = self.history.go(by)
+        while found is not None and self.shown is not None and self._is_in_sight(visible.within(*found, len(self.run))):
+            found = self.history.go(by)
         if found is None:
             self.told.emit("No earlier zoom." if by < 0 else "No later zoom.")
         elif self.shown is not None:
@@ -38,11 +42,16 @@ class Sight(State):
     def _see(self, first: float, last: float, gesture: str = "") -> bool:
         """Take a range without a word; whether it is another one than before."""
         allowed = visible.within(first, last, len(self.run))
-        if allowed == self.range:
+        if self._is_in_sight(allowed):
             return False
         self.range = allowed
         self.history.visit(allowed, gesture)
         return True
+
+    def _is_in_sight(self, allowed: visible.Range) -> bool:
+        """Whether a range is the one in sight: one that was zoomed to and back may differ by a rounding."""
+        apart = max(abs(ours - other) for ours, other in zip(self.range, allowed, strict=True))
+        return apart <= NEAREST * (allowed[1] - allowed[0])
 
     def _see_anew(self) -> None:
         """All of another run, without a way back to the one before."""

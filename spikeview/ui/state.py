@@ -102,10 +102,11 @@ class State(QObject):
         return chosen.transition, first if first > chosen.transition else following
 
     def skips(self, diagnosed: Diagnosed) -> int:
-        """In how many rows of an incident a step was due and did not execute."""
+        """In how many rows of an incident a step was due and did not execute, but for a skip that it begins with."""
         assert self.shown is not None
-        skipped, incident = self.shown.rows[self.index_of(diagnosed.view)].skipped, diagnosed.incident
-        begin, end = np.searchsorted(skipped, [incident.first_bad.position, incident.last + 1])
+        skipped, first = self.shown.rows[self.index_of(diagnosed.view)].skipped, diagnosed.incident.first_bad
+        after = first.position + (first.reason == "skipped")
+        begin, end = np.searchsorted(skipped, [after, diagnosed.incident.last + 1])
         return int(end - begin)
 
     def index_of(self, view: View) -> int:

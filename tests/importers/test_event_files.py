@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from spikeview.importers import Asked, RunError, open_run, runs_in
-from tests.importers.written import column, event, opened, records, wandb_file
+from spikeview.importers.places import places
+from tests.importers.written import column, event, opened, records, wandb_file, written
 
 VERSION = b"\x09" + bytes(8) + b"\x1a\x0dbrain.Event:2"
 
@@ -72,6 +73,37 @@ def test_files_of_one_folder_are_one_run_and_a_restart_is_a_segment(tmp_path: Pa
     tensorboard(tmp_path / "other" / "events.out.tfevents.1", *scalars(0, 3))
     assert runs_in(tmp_path) == ["other", "run"]
     assert len(open_run(tmp_path, asked=Asked(run="other"))) == 3
+
+
+def beneath(folder: Path) -> list[str]:
+    """What a directory is taken for: `.` where it is one."""
+    return [Path(place).relative_to(folder).as_posix() for place in places(str(folder))]
+
+
+def test_event_files_with_what_their_writers_put_beside_them_are_one_place(tmp_path: Path) -> None:
+    version = tmp_path / "lightning_logs" / "version_0"
+    tensorboard(version / "events.out.tfevents.1", *scalars(0, 3))
+    written(version / "hparams.yaml", "lr: 0.1\nloss: mse\n")
+    written(version / "checkpoints" / "epoch=0-step=3.ckpt", "PK\x03\x04 weights")
+    tensorboard(tmp_path / "lightning_logs" / "version_1" / "events.out.tfevents.1", *scalars(0, 3))
+    assert beneath(version) == beneath(version.parent) == ["."]
+    trainer = tmp_path / "output" / "runs" / "Jan01_00-00-00_host"
+    tensorboard(trainer / "events.out.tfevents.1.host", *scalars(0, 3))
+    tensorboard(trainer / "1700000000.5" / "events.out.tfevents.2.host", *scalars(0, 1))
+    assert beneath(trainer) == beneath(trainer.parent) == ["."]
+    written(version / "metrics.csv", "epoch,step,train_loss_step\n0,49,0.5\n")
+    assert beneath(version) == ["."]
+    assert opened(version).manifest["log"]["format"] == "Lightning metrics"
+
+
+def test_a_directory_with_other_logs_beside_event_files_is_a_list(tmp_path: Path) -> None:
+    tensorboard(tmp_path / "events.out.tfevents.1", *scalars(0, 3))
+    written(tmp_path / "a.csv", "step,loss\n0,2.5\n")
+    assert beneath(tmp_path) == ["a.csv", "events.out.tfevents.1"]
+    tensorboard(tmp_path / "below" / "board" / "events.out.tfevents.1", *scalars(0, 3))
+    written(tmp_path / "below" / "b.csv", "step,loss\n0,2.5\n")
+    assert beneath(tmp_path / "below") == ["b.csv", "board"]
+    assert beneath(tmp_path) == ["a.csv", "below/b.csv", "below/board", "events.out.tfevents.1"]
 
 
 def test_tags_that_are_no_loss_are_shown_all_the_same(tmp_path: Path) -> None:

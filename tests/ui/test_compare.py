@@ -10,18 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from PySide6.QtCore import QPoint, QRectF, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from recorder.store import RunWriter
+from spikeview.analysis.extremes import POS_INF
+from spikeview.analysis.pyramid import build
+from spikeview.cells import Kind
 from spikeview.rules.diagnosis import Diagnosis
-from spikeview.ui.alignment import aligned
+from spikeview.ui.alignment import Alignment, aligned
 from spikeview.ui.layout import Layout
 from spikeview.ui.opening import opened, undiagnosed
+from spikeview.ui.panels.plotted import Curves
 from spikeview.ui.plot.curves_widget import CurvesWidget
 from spikeview.ui.plot.heat_widget import HeatWidget
-from spikeview.ui.plot.marks import LANE, NAN_MARK
+from spikeview.ui.plot.marks import INF_MARK, LANE, NAN_MARK, NEG_INF_MARK, SKIPPED_MARK, Mark
+from spikeview.ui.plot.overlay import seen_beside
 from spikeview.ui.theme import DARK
 from spikeview.ui.window import Window
 from tests.ui import made_runs
@@ -262,16 +267,75 @@ def test_a_bad_row_of_the_other_run_is_marked_at_its_step(lay: Lay, rows: int, b
     assert all(abs(x - widget.across.pixel(rows // 2)) < 8 for x in marked)
 
 
-def test_the_same_bad_row_in_both_runs_is_seen_to_be_in_both(lay: Lay) -> None:
-    """The other run's shape is larger and hollow, and seen around this one's."""
-    widget = lay(40, {"one": {"loss": np.nan}, "other": {"loss": np.nan}})
+@pytest.mark.parametrize(("value", "mark"), [(np.nan, NAN_MARK), (np.inf, INF_MARK), (-np.inf, NEG_INF_MARK)])
+def test_the_same_bad_row_in_both_runs_is_seen_to_be_in_both(lay: Lay, value: float, mark: Mark) -> None:
+    """The other run's shape is larger and hollow, and seen around this one's with a gap between them."""
+    widget = lay(40, {"one": {"loss": value}, "other": {"loss": value}})
     both = lane(widget)
     widget.session.comparison.clear()
     alone = lane(widget)
-    own = DARK[NAN_MARK.role].name()
+    own = DARK[mark.role].name()
     assert any(own in colours for colours in alone)
     assert [colours.count(own) for colours in both] == [colours.count(own) for colours in alone]
-    assert both != alone
+    reds = [[QColor(colour).red() for colour in both[x]] for x, colours in enumerate(alone) if own in colours]
+    assert any(
+        upright[at] + 20 < min(max(upright[:at], default=0), max(upright[at + 1 :], default=0))
+        for upright in reds
+        for at in range(len(upright))
+    )
+
+
+def test_there_is_no_lane_for_marks_of_the_other_run_that_no_row_is_beside(qtbot: QtBot, open_sample: Open) -> None:
+    """Its only Inf is at step 6, after the end of this run; where it is beside a row it has its lane."""
+    window = open_sample("amp_clock_drift")
+    with qtbot.waitSignal(window.session.comparison.changed):
+        window.session.comparison.open(str(SAMPLES / "fp16_overflow"))
+    widget = window.plots.panels["loss"]
+    assert isinstance(widget, CurvesWidget) and isinstance(widget.plotted, Curves)
+    assert widget.parts(widget.plotted, widget.plot_area).above == (SKIPPED_MARK,)
+    overlay = window.session.comparison.overlay
+    assert overlay is not None
+    bad = np.full(300, 2.0)
+    bad[[70, 200]] = np.inf
+    loss = Curves(
+        False, (), (build(bad, np.where(np.isinf(bad), Kind.POS_INF, Kind.FINITE).astype(np.uint8)),), None, None
+    )
+    for first, last in [(0, 69), (0, 70), (70, 70), (71, 199), (71, 250), (64, 127), (192, 255), (201, 299), (71, 190)]:
+        alignment = Alignment(np.arange(first, last + 1), np.arange(300))
+        seen = seen_beside(replace(overlay, alignment=alignment, curves={"loss": loss}), "loss")
+        assert bool(seen & POS_INF) == bool(np.isinf(bad[first : last + 1]).any())
+
+
+def test_the_other_run_is_drawn_as_the_panel_draws_its_own(qtbot: QtBot, window: Window, tmp_path: Path) -> None:
+    """Stairs where a clock is another from a row on, and dashes where it may lie upon another clock."""
+    rows, late = 12, 6
+    for name in ("one", "other"):
+        writer = RunWriter.create(tmp_path / name, {})
+        for row in range(rows):
+            known = {"row": row, "step": row, "optimizer": "a", "loss": 2.0, "attempted": True, "executed": True}
+            ahead = 2 * (name == "other" and row >= late)
+            clocks = {"attempted_n": row + 1, "scheduled_n": row + 1, "executed_n": row + 1 - ahead}
+            writer.append({**known, **clocks})
+        writer.close()
+    with qtbot.waitSignal(window.session.opened):
+        window.session.opener.open(str(tmp_path / "one"))
+    with qtbot.waitSignal(window.session.comparison.changed):
+        window.session.comparison.open(str(tmp_path / "other"))
+    widget = window.plots.panels["clocks"]
+    assert isinstance(widget, CurvesWidget) and isinstance(widget.plotted, Curves)
+    image, across = widget.grab().toImage(), widget.across
+    values = widget.parts(widget.plotted, widget.plot_area).values
+
+    def colours(row: float, low: float, high: float) -> list[QColor]:
+        """From one share of the height to another: the curves lie at a tenth of it and at two thirds."""
+        heights = range(*(round(values.bottom() - share * values.height()) for share in (high, low)))
+        return [image.pixelColor(round(across.pixel(row)), y) for y in heights]
+
+    assert all(colour.red() < 60 for colour in colours(late - 0.5, 0.25, 0.5)), "no slope before the step"
+    level = [colours(row, 0.55, 0.8) for row in np.linspace(late + 0.5, rows - 2, 200)]
+    assert all(any(colour.red() > 60 for colour in upright) for upright in level)
+    dashed = [any(colour.red() - colour.green() > 20 for colour in upright) for upright in level]
+    assert 0.3 < np.mean(dashed) < 0.8
 
 
 def test_the_other_run_is_not_drawn_across_its_gap(lay: Lay) -> None:

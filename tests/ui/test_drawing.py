@@ -14,7 +14,8 @@ from PySide6.QtGui import QColor, QEnterEvent, QFontInfo, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTableView, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from spikeview.rules.diagnosis import Diagnosis
+from spikeview.analysis.incident import Incident, Observation, SignalExtent
+from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.ui import incidents
 from spikeview.ui.column import Column
 from spikeview.ui.fonts import scaled
@@ -37,6 +38,7 @@ from spikeview.ui.plot.marks import (
 from spikeview.ui.plot.panel_head import fitting
 from spikeview.ui.spans import Span, width
 from spikeview.ui.theme import DARK, LIGHT
+from spikeview.ui.values import Cell
 from spikeview.ui.window import Window
 from tests.ui import made_runs
 
@@ -100,7 +102,7 @@ def test_one_bad_row_is_marked_at_any_length(show: Show, rows: int, bad: int, va
     widget = window.plots.panels["loss"]
     plotted = widget.plotted
     assert isinstance(plotted, Curves)
-    assert lanes([plotted], len(window.session.rows.skipped) > 0) == (mark,)
+    assert lanes(plotted.seen, len(window.session.rows.skipped) > 0) == (mark,)
     image = widget.grab().toImage()
     assert near(image, widget.across.pixel(bad), widget.plot_area.top() + 6, DARK[mark.role])
     assert not near(image, widget.across.pixel(rows // 4), widget.plot_area.top() + 6, DARK[mark.role])
@@ -111,7 +113,7 @@ def test_zero_and_negative_norms_are_marked_on_the_log_axis(show: Show) -> None:
     plotted = window.plots.panels["grad_norm"].plotted
     assert isinstance(plotted, Curves)
     assert plotted.log
-    assert lanes([plotted], skips=False, below=True) == (ZERO_MARK,)
+    assert lanes(plotted.seen, skips=False, below=True) == (ZERO_MARK,)
 
 
 def test_skipped_rows_are_marked_in_every_panel(show: Show) -> None:
@@ -121,7 +123,7 @@ def test_skipped_rows_are_marked_in_every_panel(show: Show) -> None:
         widget = window.plots.panels[panel_id]
         image, plotted = widget.grab().toImage(), widget.plotted
         assert isinstance(plotted, Curves)
-        lane = lanes([plotted], len(window.session.rows.skipped) > 0).index(SKIPPED_MARK)
+        lane = lanes(plotted.seen, len(window.session.rows.skipped) > 0).index(SKIPPED_MARK)
         height = widget.plot_area.top() + LANE * (lane + 0.5)
         for row in (2, 3):
             assert near(image, widget.across.pixel(row), height, DARK["warn"])
@@ -197,6 +199,56 @@ def test_the_first_matched_finding_is_seen_without_scrolling(window: Window, qtb
     first = next(label for label in column._triage.findChildren(QLabel) if "look at: " in label.text())
     qtbot.waitUntil(lambda: first.height() >= first.heightForWidth(first.width()))
     assert first.mapTo(column.viewport(), first.rect().bottomLeft()).y() < column.viewport().height()
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_skip_that_an_incident_begins_with_is_not_told_twice(show: Show, more: int) -> None:
+    executed = ~np.isin(np.arange(60), range(20, 21 + more))
+    diagnosis = diagnosis_of(loss=np.ones(60), executed=executed)
+    first = Observation(20, "executed", 0.0, "skipped")
+    incident = Incident((first,), 19, 20 + more, "warning", "transient", (), {"executed": SignalExtent(20, 1, first)})
+    window = show(replace(diagnosis, incidents=(Diagnosed(incident, diagnosis.views[0], 19, ()),)))
+    model = window.summary._incidents.model()
+    lines = model.index(0, 0).data().splitlines()
+    assert lines[1].strip() == "first step skipped"
+    assert lines[2:] == ["then 1 skip"] * more
+
+
+def test_what_has_no_baseline_beside_it_is_written_whole_in_the_chain(show: Show) -> None:
+    """Where there is a baseline its dot stands beside the value, and the value ends before it."""
+    diagnosis = made_runs.clock_drift()
+    window = show(replace(diagnosis, views=(replace(diagnosis.views[0], baselines={}),), incidents=()))
+    chain = window.inspector._chain
+    window.session.inspect_row(3)
+    assert chain._values["update_ratio"].text() == "not applicable"
+    dot, base = chain._baselines["loss"]
+    assert not dot.isVisible() and not base.isVisible()
+    window = show(diagnosis)
+    assert dot.isVisible() and base.text()
+    window.session.inspect_row(3)
+    assert chain._values["update_ratio"].text() == "not applicable"
+    assert chain._baselines["update_ratio"][1].isVisible()
+    value = chain._values["loss"]
+    value.show_cell(Cell("8.12345678901234567", center="8", deviation=0.0))
+    assert value.fontMetrics().horizontalAdvance(value.text()) <= dot.x() - value.x()
+    value.show_cell(Cell("8.12345678901234567"))
+    assert value.text() == "8.12345678901234567"
+
+
+def test_a_zoom_and_back_is_not_a_range_to_go_back_to(qtbot: QtBot, show: Show) -> None:
+    """Neither is one to which the sums of the zoom add up but for a rounding."""
+    window = show(made_runs.healthy(600))
+    session = window.session
+    whole = session.range
+    for key in (Qt.Key.Key_Plus, Qt.Key.Key_Minus):
+        qtbot.keyClick(window, key)
+    assert session.range == pytest.approx(whole)
+    qtbot.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert window.foot.text == "No earlier zoom."
+    session.show_range(100, 200)
+    session.show_range(100 + 1e-12, 200)
+    qtbot.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert session.range == pytest.approx(whole)
 
 
 def test_coinciding_clocks_are_told_apart_by_colour_and_by_shape(show: Show) -> None:

@@ -15,7 +15,10 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from spikeview.rules.diagnosis import Diagnosis, diagnose
+from spikeview.ui.actions import PANEL_KEYS
 from spikeview.ui.keys import KeysDialog
+from spikeview.ui.opening import opened
+from spikeview.ui.panels import PANELS
 from spikeview.ui.window import Window
 from tests.ui import made_runs
 from tests.ui.conftest import SAMPLES, Ending
@@ -400,3 +403,88 @@ def test_closing_while_a_run_is_being_opened_leaves_no_thread(ending: Ending) ->
     assert task is not None
     window.close()
     assert task.isFinished()
+
+
+ALT, CONTROL, NONE = (
+    Qt.KeyboardModifier.AltModifier,
+    Qt.KeyboardModifier.ControlModifier,
+    Qt.KeyboardModifier.NoModifier,
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "modifier", "why"),
+    [
+        (Qt.Key.Key_E, ALT, "No run is compared with"),
+        (Qt.Key.Key_S, ALT, "No run is compared with"),
+        (Qt.Key.Key_W, CONTROL, "No run is compared with"),
+        (Qt.Key.Key_Up, CONTROL, "No panel has the focus"),
+        (Qt.Key.Key_Down, CONTROL, "No panel has the focus"),
+        (Qt.Key.Key_H, CONTROL, "No panel has the focus"),
+    ],
+)
+def test_a_key_that_can_do_nothing_says_why(
+    qtbot: QtBot, open_sample: Open, key: Qt.Key, modifier: Qt.KeyboardModifier, why: str
+) -> None:
+    window = open_sample("healthy")
+    before = window.plots.arrangement
+    qtbot.keyClick(window, key, modifier)
+    assert window.foot.text.startswith(why)
+    assert window.plots.arrangement == before
+
+
+def test_a_panel_that_stands_at_an_end_says_so(qtbot: QtBot, open_sample: Open) -> None:
+    window = open_sample("healthy")
+    first, *_, last = window.plots.arrangement.visible
+    for panel_id, key, which in ((first, Qt.Key.Key_Up, "first"), (last, Qt.Key.Key_Down, "last")):
+        window.plots.panels[panel_id].setFocus()
+        qtbot.keyClick(window, key, CONTROL)
+        assert window.foot.text == f"This is the {which} panel."
+
+
+def test_the_key_of_a_greyed_panel_says_why_it_is_not_shown(qtbot: QtBot, open_sample: Open) -> None:
+    window = open_sample("healthy")
+    before, reasons = window.plots.arrangement, window.session.rows.reasons
+    greyed = [(panel, at) for at, panel in enumerate(PANELS) if reasons[panel.id] and at < len(PANEL_KEYS)]
+    assert greyed
+    for panel, at in greyed:
+        digit = Qt.Key(Qt.Key.Key_0 + int(PANEL_KEYS[at][-1]))
+        qtbot.keyClick(window, digit, ALT if "Alt" in PANEL_KEYS[at] else NONE)
+        assert window.foot.text == f"{panel.title}: {reasons[panel.id]}."
+    assert window.plots.arrangement == before
+    with qtbot.waitSignal(window.session.opened):
+        window.session.opener.open(str(SAMPLES / "fp16_overflow"))
+    back = next(panel for panel, _ in greyed if not window.session.rows.reasons[panel.id])
+    digit = Qt.Key(Qt.Key.Key_0 + int(PANEL_KEYS[PANELS.index(back)][-1]))
+    qtbot.keyClick(window, digit, ALT if "Alt" in PANEL_KEYS[PANELS.index(back)] else NONE)
+    assert (back.id in window.plots.arrangement.shown) != (back.id in before.shown)
+
+
+def test_a_comparison_is_told_without_repeating_itself(qtbot: QtBot, open_sample: Open) -> None:
+    window = open_sample("healthy")
+    with qtbot.waitSignal(window.session.comparison.changed):
+        window.session.comparison.open(str(SAMPLES / "bf16_clipped"))
+    window.session.inspect_row(0)
+    overlay, beside = window.session.comparison.overlay, window.inspector._beside
+    assert overlay is not None
+    assert overlay.said.startswith("hardly moves. Its updates are 0.0")
+    assert any(label.text().startswith("bf16_clipped, STEP ") for label in beside.findChildren(QLabel))
+    told = [label for label in beside.findChildren(QLabel) if "of the other run" in label.accessibleName()]
+    assert len(told) == 7 and all(label.isVisible() for label in told)
+    window.session.to_end(first=False)
+    assert not any(label.isVisible() for label in told)
+    assert any(label.text() == "bf16_clipped, NO ROW THERE" for label in beside.findChildren(QLabel))
+
+
+@pytest.mark.parametrize(
+    ("ours", "told"),
+    [(70.0, "+68 (35 times)"), (-40.0, "-42 (-20 times)"), (19.0, "+17 (+850 %)"), (1.0, "-1 (-50 %)"), (2.0, "same")],
+)
+def test_a_large_difference_is_told_as_a_multiple(qtbot: QtBot, show: Show, ours: float, told: str) -> None:
+    window = show(diagnose(made_runs.run_of({"grad_norm": np.full(40, ours)})))
+    comparison = window.session.comparison
+    comparison.other = opened(diagnose(made_runs.run_of({"grad_norm": np.full(40, 2.0)})))
+    with qtbot.waitSignal(comparison.changed):
+        comparison.use_clock("step")
+    labels = {label.accessibleName(): label.text() for label in window.inspector._beside.findChildren(QLabel)}
+    assert labels["difference of pre-clip norm"] == told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from spikeview.commands.view import view
 from spikeview.importers import Asked
 from spikeview.ui import app, recent
 from spikeview.ui.log_columns import LogColumns
+from spikeview.ui.theme import DARK, LIGHT
 from spikeview.ui.window import Window
 from tests.ui.conftest import SAMPLES
 
@@ -133,6 +135,21 @@ def test_a_directory_lists_runs_and_logs_and_nothing_else(qtbot: QtBot, window: 
     qtbot.waitUntil(window.notice.columns_button.isVisible)
 
 
+def test_the_list_takes_the_colours_of_another_theme(qtbot: QtBot, window: Window, tmp_path: Path) -> None:
+    csv(tmp_path / "odd.csv", "iter", "objective", "more")
+    csv(tmp_path / "log.csv", "iter", "train/loss", "aux")
+    window.session.opener.open(str(tmp_path))
+    table = window.browser.table
+    qtbot.waitUntil(lambda: table.rowCount() == 2 and table.item(1, 2).text() == "cannot be read", timeout=30_000)
+    table.setCurrentCell(1, 0)
+    for theme in (LIGHT, DARK):
+        qtbot.keyClick(table, Qt.Key.Key_T)
+        assert window.session.theme == theme
+        colours = [table.item(1, column).foreground().color() for column in (0, 3)]
+        assert colours == [theme["text"], theme["bad"]]
+        assert (table.item(0, 1).text(), table.currentRow()) == ("200", 1)
+
+
 # a file that is being opened when the search is given up is closed by the collector, which says so
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
 def test_looking_through_a_directory_is_given_up_with_esc(qtbot: QtBot, window: Window, tmp_path: Path) -> None:
@@ -142,3 +159,12 @@ def test_looking_through_a_directory_is_given_up_with_esc(qtbot: QtBot, window: 
     qtbot.keyClick(window, Qt.Key.Key_Escape)
     assert window.session.opener.task is None
     assert window.notice.isVisible()
+
+
+def test_a_place_of_several_runs_is_not_compared_with_one_of_them(
+    qtbot: QtBot, open_sample: Callable[[str], Window]
+) -> None:
+    window = open_sample("healthy")
+    window.session.comparison.open(str(SAMPLES))
+    qtbot.waitUntil(lambda: "holds 8 runs" in window.foot.text, timeout=30_000)
+    assert window.session.comparison.other is None

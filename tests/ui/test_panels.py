@@ -163,6 +163,31 @@ def test_no_cell_of_a_heatmap_is_hidden(
     assert np.isin(found[~np.isnan(found)], cells.values).all()
 
 
+@pytest.mark.parametrize("every", [1, 3, 20])
+@pytest.mark.parametrize("first", [-0.5, 0.0, 0.7])
+def test_a_cell_stands_around_its_row_and_reaches_to_the_next(every: int, first: float) -> None:
+    """Where the head says which cell the mouse is on, that one is painted: no gaps, and nothing beside its row."""
+    positions = np.arange(0, 60, every)
+    across = Across(first, 50.5, 0, 600)
+    found = heat(Cells(("a",), positions, positions[None] + 1.0), across, 1)[0]
+    for pixel in range(1, 600):
+        rows = {int(np.floor(across.position(edge) + 0.5)) for edge in (pixel, pixel + 1)}
+        if len(rows) == 1:
+            row = rows.pop()
+            assert found[pixel] == (row // every * every + 1 if row >= 0 else np.nan)
+
+
+def test_the_first_cell_of_which_a_part_is_in_sight_is_not_hidden_by_the_next() -> None:
+    found = heat(Cells(("a",), np.array([1, 2]), np.array([[5.0, 1.0]])), Across(0.6, 240.6, 0, 120), 1)[0]
+    assert found[0] == 5.0
+
+
+def test_the_last_cell_reaches_no_farther_than_the_others() -> None:
+    across = Across(-0.5, 19.5, 0, 200)
+    found = heat(Cells(("a",), np.array([0, 4, 8]), np.ones((1, 3))), across, 1)[0]
+    assert np.flatnonzero(~np.isnan(found)).tolist() == list(range(120))
+
+
 def test_a_click_on_a_layer_shows_its_curve_and_another_all_of_them(qtbot: QtBot, show: Show) -> None:
     window = show(everything())
     window.plots.arrange(Layout(shown=frozenset({"layer_shares"})))

@@ -50,7 +50,7 @@ def test_the_header_keeps_its_menus_whatever_the_names(
     qtbot.keyClick(window, Qt.Key.Key_J)
     qtbot.waitUntil(lambda: window.header._step.hasFocus() and menus.width() >= menus.sizeHint().width())
     name = window.header._name
-    assert name.fontMetrics().horizontalAdvance(name.text()) <= name.width()
+    qtbot.waitUntil(lambda: name.fontMetrics().horizontalAdvance(name.text()) <= name.width())
 
 
 def test_what_is_asked_for_by_step_may_be_far_out_and_is_gone_after(qtbot: QtBot, open_sample: Open) -> None:

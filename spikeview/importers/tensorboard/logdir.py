@@ -105,4 +105,4 @@ def _rows(
     return order, np.cumsum(new) - 1
 
 
-TENSORBOARD = Importer("TensorBoard events", declines, read, runs)
+TENSORBOARD = Importer("TensorBoard events", declines, read, runs, among_others=True)

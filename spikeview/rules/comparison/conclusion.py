@@ -60,7 +60,7 @@ def _answer(comparison: Comparison) -> tuple[Answer, str]:
     if moved is not None and moved < HARDLY and learned.hardly:
         return (
             Answer.HARDLY_MOVES,
-            f"it hardly moves: its updates are {number(moved)} times the baseline's, and {learned}; {stable}",
+            f"its updates are {number(moved)} times the baseline's, and {learned}; {stable}",
         )
     if after > before or (after == before and still > bad):
         return Answer.LESS_STABLE, f"{stable}; {learned}"

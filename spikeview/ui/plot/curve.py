@@ -57,14 +57,8 @@ def draw_curve(
     positions, values = drawn_rows(pyramid, across)
     x, y = across.pixels(positions), up.pixels(values)
     joined, alone = links(positions)
-    lines = np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1)[joined]
-    if stairs:
-        lines = _as_stairs(lines)
-    if dashed:
-        lines = _dashes(lines)
     few = len(positions) <= SMOOTH_UP_TO
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, few and not stairs)
-    draw_lines(painter, lines, QPen(pen.color(), pen.widthF() + (1.0 if stairs else 0.6) * few))
+    draw_links(painter, x, y, joined, QPen(pen.color(), pen.widthF() + (1.0 if stairs else 0.6) * few), stairs, dashed)
     pointed = np.ones(len(x), dtype=bool) if 1 / across.rows_per_pixel >= POINTS_FROM and not dashed else alone
     draw_points(painter, x[pointed], y[pointed], pen, 2.6 if 1 / across.rows_per_pixel >= 3 * POINTS_FROM else 1.8)
 
@@ -74,6 +68,16 @@ def links(positions: Positions) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     joined = np.diff(positions) == 1
     beside = np.append(joined, False) | np.insert(joined, 0, False)
     return joined, ~beside[: len(positions)]
+
+
+def draw_links(
+    painter: QPainter, x: Floats, y: Floats, joined: NDArray[np.bool_], pen: QPen, stairs: bool, dashed: bool
+) -> None:
+    """A line from each row to the next, as a slope or as a stair, where `joined`, [rows - 1], says so."""
+    lines = np.stack([x[:-1], y[:-1], x[1:], y[1:]], axis=1)[joined]
+    lines = _as_stairs(lines) if stairs else lines
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(x) <= SMOOTH_UP_TO and not stairs)
+    draw_lines(painter, _dashes(lines) if dashed else lines, pen)
 
 
 def draw_columns(painter: QPainter, columns: Envelope, across: Across, up: Up, pen: QPen, dashed: bool = False) -> None:

@@ -15,7 +15,7 @@ from spikeview.ui.panels.plotted import Curves
 from spikeview.ui.plot.curve import columns_of, draw_curve, drawn_rows
 from spikeview.ui.plot.grid import draw_grid, draw_label
 from spikeview.ui.plot.marks import LANE, Mark, draw_marks, lanes
-from spikeview.ui.plot.overlay import draw_overlay, overlay_columns
+from spikeview.ui.plot.overlay import draw_overlay, overlay_columns, seen_beside
 from spikeview.ui.plot.panel_widget import PanelWidget
 from spikeview.ui.plot.scale import Up, fitted, value_ticks
 from spikeview.ui.plot.strip import draw_limit, draw_strip
@@ -60,7 +60,7 @@ class CurvesWidget(PanelWidget):
         if limit is not None:
             draw_limit(painter, limit, across, up, theme.tint("norm", 0.7))
         if overlay is not None:
-            draw_overlay(painter, overlay, self.panel.id, theirs, across, up, theme)
+            draw_overlay(painter, overlay, self.panel, theirs, across, up, theme)
         for curve, pyramid, column in zip(plotted.drawn, plotted.curves, columns, strict=True):
             pen = QPen(theme[curve.role], 1)
             draw_curve(painter, pyramid, column, across, up, pen, self.panel.stairs, curve.dashed, curve.sparse)
@@ -77,12 +77,12 @@ class CurvesWidget(PanelWidget):
             self._label_limit(painter, float(limit.high[limit.drawn][-1]), [*columns, *theirs], up, parts.values)
 
     def parts(self, plotted: Curves, area: QRectF) -> Parts:
-        """Lanes only for kinds of rows that the run has, or the one that it is compared with."""
+        """Lanes only for kinds of rows that the run has, or beside it the one that it is compared with."""
         overlay, skips = self.session.comparison.overlay, len(self.session.rows.skipped)
-        series = [plotted]
+        seen = plotted.seen
         if overlay is not None and self.panel.id in overlay.curves:
-            series, skips = [plotted, overlay.curves[self.panel.id]], skips + len(overlay.skipped)
-        above, below = (lanes(series, skips > 0, below) for below in (False, True))
+            seen, skips = seen | seen_beside(overlay, self.panel.id), skips + len(overlay.skipped)
+        above, below = (lanes(seen, skips > 0, below) for below in (False, True))
         strip = scaled(STRIP) if plotted.strip is not None else 0
         foot = strip + LANE * len(below) + GAP
         return Parts(

@@ -17,15 +17,16 @@ FAINTEST = 0.08
 def heat(cells: Cells, across: Across, height: int) -> Floats:
     """[height, width]: the largest of the cells behind every pixel, NaN where there is none.
 
-    A cell reaches to the next, but no farther than is usual.
+    A cell begins half a row before its position and reaches to the next, but no farther than is usual.
     """
     width = max(1, int(across.width))
-    cuts = np.ceil(across.first - 0.5 + across.rows_per_pixel * np.arange(width + 1))
-    at = np.searchsorted(cells.positions, cuts)
+    rows = across.first + across.rows_per_pixel * np.arange(width + 1) + 0.5
+    at = np.searchsorted(cells.positions, rows)
+    at[0] = np.searchsorted(cells.positions, across.first - 0.5, side="right")  # a row of which a part is in sight
     found = _largest(cells.values, at)
     usual = np.median(np.diff(cells.positions)) if len(cells.positions) > 1 else 1.0
     before = np.maximum(at[:-1] - 1, 0)
-    reached = (at[:-1] > 0) & (at[:-1] == at[1:]) & (cuts[:-1] - cells.positions[before] < usual)
+    reached = (at[:-1] > 0) & (at[:-1] == at[1:]) & (rows[:-1] - cells.positions[before] < usual)
     found[:, reached] = cells.values[:, before[reached]]
     lines = np.arange(height + 1) * len(cells.names) // max(1, height)
     return _stretched(found, lines)

@@ -15,13 +15,12 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
 from spikeview.analysis.envelope import Envelope
 from spikeview.analysis.extremes import NAN, NEG_INF, NEGATIVE, POS_INF, ZERO
-from spikeview.ui.panels.plotted import Curves
 from spikeview.ui.plot.scale import Across
 from spikeview.ui.theme import Theme
 
 LANE = 12.0
 APART = 8
-OTHER_SIZE, OTHER_STRENGTH = 1.35, 0.65
+OTHER_SIZE, OTHER_STRENGTH = 1.5, 0.65
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,11 @@ NEGATIVE_MARK = Mark("negative", "< 0", "warn", int(NEGATIVE), below=True)
 MARKS = (NAN_MARK, INF_MARK, NEG_INF_MARK, SKIPPED_MARK, ZERO_MARK, NEGATIVE_MARK)
 
 
-def lanes(curves: Sequence[Curves], skips: bool, below: bool = False) -> tuple[Mark, ...]:
-    """The kinds of mark there are anywhere in these series, so that a panel's lanes stay while it is moved.
+def lanes(seen: int, skips: bool, below: bool = False) -> tuple[Mark, ...]:
+    """The kinds of mark of the flags that are seen anywhere in a panel, so that its lanes stay while it is moved.
 
     `skips` says whether there are skipped rows.
     """
-    seen = 0
-    for each in curves:
-        seen |= each.seen
     found = [mark for mark in MARKS if seen & mark.flag or (mark is SKIPPED_MARK and skips)]
     return tuple(mark for mark in found if mark.below == below)
 
