@@ -17,6 +17,7 @@ from PySide6.QtGui import QPainter, QPen
 from PySide6.QtWidgets import QListView, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from spikeview.format import label, plural
+from spikeview.importers.errors import RunError
 from spikeview.rules.diagnosis import Diagnosed
 from spikeview.ui.fonts import scaled
 from spikeview.ui.session import Session
@@ -67,10 +68,14 @@ class IncidentModel(QAbstractListModel):
             signal.connect(self._reset)
 
     def card(self, row: int) -> list[list[Span]]:
-        """The lines of an incident, made when it is first looked at."""
+        """The lines of an incident, made when it is first looked at: by then its rows may be gone from the disk."""
         if row not in self._cards:
             diagnosed = self._session.incidents[row]
-            self._cards[row] = card(diagnosed, self._session.skips(diagnosed))
+            try:
+                self._cards[row] = card(diagnosed, self._session.skips(diagnosed))
+            except RunError as error:
+                where = Span(f"row {diagnosed.incident.first_bad.position:,}", "text", bold=True)
+                self._cards[row] = [[where], [Span(str(error).rpartition(": ")[2], "bad")]]
         return self._cards[row]
 
     def lines(self, row: int) -> int:

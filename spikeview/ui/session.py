@@ -117,7 +117,8 @@ class Session(Sight):
 
     def hover(self, position: int | None) -> None:
         if position != self.hovered:
-            self.hovered = position
+            readable = position is None or self._can_show(self.view, position)
+            self.hovered = position if readable else None
             self.hover_changed.emit()
 
     # incidents

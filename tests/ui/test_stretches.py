@@ -13,6 +13,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from recorder.schema import COLUMNS, STEPS
+from recorder.store import lazy_table
 from recorder.store.folder import part_path
 from recorder.store.lazy_table import STRETCH
 from recorder.store.parts import Part, read_part, write_part
@@ -22,6 +23,7 @@ from spikeview.cells import Kind
 from spikeview.gathered import LONG
 from spikeview.importers import Asked, RunError, open_run
 from spikeview.run import Run
+from spikeview.ui.incidents import IncidentList
 from spikeview.ui.opened import Opened, Rows
 from spikeview.ui.opening import opened, prepare, refreshed, undiagnosed
 from spikeview.ui.panels import PANELS
@@ -263,4 +265,21 @@ def test_a_row_that_is_gone_from_the_disk_is_not_gone_to_and_that_is_told(
         part.unlink()
     window.session.inspect_row(100_000)
     assert (window.session.cursor, window.windowTitle()) == (4, title)
-    assert len(told) == 1 and told[0].endswith("is not there any more; open the run again")
+    window.session.hover(150_000)
+    assert window.session.hovered is None
+    assert len(told) == 2 and all(each.endswith("is not there any more; open the run again") for each in told)
+
+
+def test_a_card_whose_rows_are_gone_before_it_is_seen_says_so(window: Window, qtbot: QtBot, tmp_path: Path) -> None:
+    run = recorded(tmp_path / "run")
+    with qtbot.waitSignal(window.session.opened, timeout=60_000):
+        window.session.opener.open(str(run))
+    qtbot.waitUntil(lambda: window.session.opener.task is None, timeout=60_000)
+    for part in (run / "steps" / "rank=0").iterdir():
+        part.unlink()
+    cards = window.findChild(IncidentList)
+    cards.model()._cards.clear()
+    lazy_table._group.cache_clear()
+    window.grab()  # an exception within Qt fails the test
+    said = cards.model().index(0, 0).data()
+    assert said.startswith("row ") and said.endswith("is not there any more; open the run again")
