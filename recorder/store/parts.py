@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -57,23 +57,23 @@ def write_part(path: Path, table: pa.Table, pending: NDArray[np.int64]) -> None:
         raise
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Part:
     """What a part says of itself.
 
     `names` are the columns that can be read of it, `texts` those of them that hold texts; `groups` says how many rows
     each group of its rows holds, `said` what is true of all of them, `note` what has to be left out. `mark` tells it
-    from another that is put in its place, of which it reads nothing.
+    from another that is put in its place, of which it reads nothing: two of one path, mark and names are the same.
     """
 
     path: Path
     mark: Mark
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...] = field(compare=False)
     names: tuple[str, ...]
-    texts: frozenset[str]
-    groups: tuple[int, ...]
-    said: Said
-    note: str | None
+    texts: frozenset[str] = field(compare=False)
+    groups: tuple[int, ...] = field(compare=False)
+    said: Said = field(compare=False)
+    note: str | None = field(compare=False)
 
     @property
     def num_rows(self) -> int:
@@ -213,10 +213,10 @@ def _footer(path: Path, _mark: Mark) -> pq.FileMetaData:
 def _plain(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     """The table with its texts known to be text, and with further columns as plain numbers and texts."""
     known = {column.name for column in columns}
-    for place, field in enumerate(table.schema):
-        kind = plain_type(field.type)
-        if field.name not in known and kind is not None and kind != field.type:
-            table = table.set_column(place, field.name, table.column(place).cast(kind))
+    for place, each in enumerate(table.schema):
+        kind = plain_type(each.type)
+        if each.name not in known and kind is not None and kind != each.type:
+            table = table.set_column(place, each.name, table.column(place).cast(kind))
         if kind == pa.string():
             table.column(place).validate(full=True)
     return table
