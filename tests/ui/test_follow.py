@@ -73,13 +73,27 @@ def test_the_view_stays_where_the_user_is_and_an_incident_announces_itself(
     with qtbot.waitSignal(session.follow.announced) as told:
         for number in range(200, 230):
             writer.append(row(number, loss=50.0 if number >= 210 else None))
-    assert "New incident at step 210" in told.args[0]
+    assert told.args[0] == "New incident at step 210. Press N to go on to it."
     assert told.args[0] in live.foot.text
     assert (session.range, session.cursor, session.incident) == ((20, 60), 40, None)
     assert live.focusWidget() is focused
     live._focus_plots()
     qtbot.keyClick(live, Qt.Key.Key_N)
     assert session.observed == 210
+
+
+def test_n_is_offered_only_where_it_leads_to_the_new_incident(qtbot: QtBot, live: Window, writer: RunWriter) -> None:
+    session, heard = live.session, list[str]()
+    session.follow.announced.connect(heard.append)
+    for begin in (210, 310):
+        for number in range(begin - 10, begin + 90):
+            writer.append(row(number, loss=50.0 if begin <= number < begin + 3 else None))
+        qtbot.waitUntil(lambda begin=begin: any(f"step {begin}" in each for each in heard))  # type: ignore[misc]
+    assert session.incident is None and len(session.incidents) == 2
+    assert heard == [
+        "New incident at step 210. Press N to go on to it.",
+        "New incident at step 310. It is the last of 2.",
+    ]
 
 
 def test_a_long_run_is_drawn_first_and_diagnosed_after(
