@@ -137,7 +137,6 @@ def endurance(run: str) -> dict[str, Any]:
         _until(app, lambda window=window: window.session.opener.task is None)
         window.grab()
         window.close()
-        window.deleteLater()
         app.sendPostedEvents(None, 52)  # deferred deletions
         _settle(app)
         if number % 10 == 9:

@@ -15,7 +15,6 @@ from recorder.store.lazy_table import STRETCH, LazyTable
 from spikeview.cancelling import checkpoint
 from spikeview.cells import compact, not_null, to_numpy
 
-LONG = 50_000
 THREADS = min(4, os.cpu_count() or 1)
 _KINDS: dict[str, type] = {"bool": np.bool_, "int32": np.int64, "int64": np.int64, "double": np.float64}
 

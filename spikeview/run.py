@@ -132,11 +132,11 @@ class Run:
         """Read these columns, where that was not done yet: at once is quicker than one after the other."""
         if isinstance(self.table, LazyTable):
             wanted = [name for name in dict.fromkeys(names) if name in self and ("values", name) not in self._cache]
-            for first in {self._known(name) for name in wanted if self._is_gathered(name)}:
-                several = [name for name in wanted if self._is_gathered(name) and self._known(name) == first]
-                for column in gather(self.table, several, first):
+            known = {name: self._known(name) for name in wanted if self._is_gathered(name)}
+            for first in set(known.values()):
+                for column in gather(self.table, [name for name in known if known[name] == first], first):
                     self.keep(column)
-            self.table.fetch(name for name in wanted if not self._is_gathered(name))
+            self.table.fetch(name for name in wanted if name not in known)
 
     def _known(self, name: str) -> int:
         """How many first rows of a column are known of an earlier reading, as the numbers that it holds."""
@@ -162,7 +162,7 @@ class Run:
         Numbers of any kind come as float64 unless they are integers or booleans in the schema. Never read
         without `recorded` or `kind`: a NaN may be a value. A column that is absent is all null.
         """
-        if self._is_gathered(name):
+        if ("values", name) not in self._cache and self._is_gathered(name):
             self.fetch([name])
         found = self._array(("values", name), lambda run: run._read(name))
         if isinstance(self.table, LazyTable):

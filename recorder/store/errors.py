@@ -26,3 +26,8 @@ def cannot_read(path: str | PathLike[str], error: OSError) -> StoreError:
     """What the system says of a path that it does not let us read."""
     advice = "check its permissions" if isinstance(error, PermissionError) else "check the path"
     return StoreError(path, f"cannot be read ({os.strerror(error.errno) if error.errno else error})", advice)
+
+
+def of_another_type(path: str | PathLike[str], error: Exception) -> StoreError:
+    """What Arrow says of values that cannot be what their column holds."""
+    return StoreError(path, f"holds values of another type than their columns ({error})", "restore it")

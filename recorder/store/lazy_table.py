@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, groupby, pairwise
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from recorder.schema import COLUMNS, Column
-from recorder.store.errors import StoreError
+from recorder.store.errors import StoreError, of_another_type
 from recorder.store.parts import Part
 from recorder.store.said import Said
 from recorder.store.tables import few_chunks, unify
@@ -138,7 +137,8 @@ class LazyTable:
         except StoreError as error:
             raise self.blamed(error) from error
         except pa.ArrowException as error:
-            raise self.blamed(_of_another_type(self.rows, error)) from error
+            paths = [rows.source.path for rows in self.rows if isinstance(rows.source, Part)]
+            raise self.blamed(of_another_type(paths[-1] if paths else "(in memory)", error)) from error
 
     def whole(self) -> pa.Table:
         """Every column."""
@@ -198,12 +198,6 @@ class LazyTable:
 
     def _of(self, rows: Iterable[Rows]) -> LazyTable:
         return LazyTable(self.columns, tuple(rows), self.blamed)
-
-
-def _of_another_type(rows: Sequence[Rows], error: Exception) -> StoreError:
-    paths = [each.source.path for each in rows if isinstance(each.source, Part)]
-    what = f"holds values of another type than their columns ({error})"
-    return StoreError(paths[-1] if paths else Path("(in memory)"), what, "restore it")
 
 
 def _one(rows: Sequence[Rows], columns: Sequence[Column]) -> Rows:

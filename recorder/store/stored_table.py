@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from recorder.schema import Column, arrow_schema
-from recorder.store.errors import ReplacedError, StoreError, cannot_read
+from recorder.store.errors import ReplacedError, StoreError, cannot_read, of_another_type
 from recorder.store.folder import Contents, contents, journal_path, part_path
 from recorder.store.journal_reader import Journal, Reached, read_journal
 from recorder.store.lazy_table import LazyTable, Table, in_memory
@@ -149,8 +149,7 @@ class StoredTable:
         except MemoryError:
             raise
         except pa.ArrowException as error:
-            what = f"holds values of another type than their columns ({error})"
-            raise StoreError(self.folder, what, "restore it") from None
+            raise of_another_type(self.folder, error) from None
 
 
 def unread(

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from spikeview.rules.diagnosis import Diagnosed, Diagnosis
 from spikeview.ui.opened import Opened
 from spikeview.ui.opening import diagnosed_among_ranks, refreshed, with_diagnosis
-from spikeview.ui.same import same_incident
+from spikeview.ui.same import begun
 from spikeview.ui.task import Task, Tell
 from spikeview.ui.values import step_label
 
@@ -103,14 +103,12 @@ class Follow(QObject):
 
     def _take(self, newer: Opened) -> None:
         before = self._session.incidents
-        known = {_place(each) for each in before}  # most are where they were, and are not searched for one by one
         self._session.update(newer)
-        others = [each for each in self._session.incidents if _place(each) not in known]
-        begun = [each for each in others if same_incident(each, before) is None]
-        if begun:
-            where = step_label(begun[-1].view.run, begun[-1].incident.first_bad.position)
-            several = f" and {len(begun) - 1} more" if len(begun) > 1 else ""
-            self.announced.emit(f"New incident at step {where}{several}. {self._way_to(begun[-1])}")
+        new = begun(self._session.incidents, before)
+        if new:
+            where = step_label(new[-1].view.run, new[-1].incident.first_bad.position)
+            several = f" and {len(new) - 1} more" if len(new) > 1 else ""
+            self.announced.emit(f"New incident at step {where}{several}. {self._way_to(new[-1])}")
 
     def _way_to(self, diagnosed: Diagnosed) -> str:
         incidents, chosen = self._session.incidents, self._session.incident
@@ -126,10 +124,6 @@ class Follow(QObject):
     def _on_failed(self, error: Exception) -> None:
         self.stop()
         self._session.told.emit(f"No longer following: {error}")
-
-
-def _place(diagnosed: Diagnosed) -> tuple[str, int, int]:
-    return diagnosed.view.optimizer, diagnosed.incident.first_bad.position, diagnosed.incident.last
 
 
 def _refreshed(shown: Opened, wanted: tuple[str, ...], tell: Tell) -> Opened:

@@ -139,9 +139,9 @@ class Header(QFrame):
         others = [self.menus, self._optimizers, self._ranks, self._stepper, self._step]
         others = [each for each in (*others, self._compare, self._follow, self._export) if not each.isHidden()]
         taken = sum(max(each.sizeHint().width(), each.minimumWidth()) + SPACING for each in others) + 3 * SPACING
-        name = "spikeview" if shown is None else named(shown.diagnosis.run.name)
+        name = "spikeview" if shown is None else shown.diagnosis.run.name
         self._name.setText(self._elided(name, max(scaled(LEAST), self.width() - taken)))
-        self._name.setToolTip(name)
+        self._name.setToolTip(named(name))
 
     def _elided(self, name: str, room: int) -> str:
         return self._name.fontMetrics().elidedText(named(name), Qt.TextElideMode.ElideMiddle, room)

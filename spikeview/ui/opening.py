@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from spikeview.gathered import LONG
 from spikeview.importers import Asked, RunError
 from spikeview.report.headline import no_incident
 from spikeview.rules.diagnosis import UNNAMED, Diagnosis, View, diagnose
@@ -15,7 +14,7 @@ from spikeview.ui.listing import Listing, listing_of
 from spikeview.ui.opened import Opened, Rows, view_of
 from spikeview.ui.panels import PANELS
 from spikeview.ui.ranked import RankedRun, later, of_rank, read
-from spikeview.ui.stretches import is_long
+from spikeview.ui.stretches import LONG, is_long
 from spikeview.ui.task import Tell
 
 AT_ONCE = LONG

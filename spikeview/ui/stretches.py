@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from recorder.store.lazy_table import STRETCH, LazyTable
-from spikeview.gathered import LONG, Gathered, in_stretches
+from spikeview.gathered import Gathered, in_stretches
 from spikeview.run import Run
+
+LONG = 50_000
 
 Found = TypeVar("Found")
 

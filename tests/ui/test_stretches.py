@@ -20,7 +20,6 @@ from recorder.store.parts import Part, read_part, write_part
 from spikeview.analysis.envelope import envelope
 from spikeview.analysis.pyramid import Pyramid
 from spikeview.cells import Kind
-from spikeview.gathered import LONG
 from spikeview.importers import Asked, RunError, open_run
 from spikeview.run import Run
 from spikeview.ui.incidents import IncidentList
@@ -29,7 +28,7 @@ from spikeview.ui.opening import opened, prepare, refreshed, undiagnosed
 from spikeview.ui.panels import PANELS
 from spikeview.ui.panels.behind import PIECE
 from spikeview.ui.panels.plotted import Curves, Drawing, Plotted, hold, plotted
-from spikeview.ui.stretches import found_in, is_long
+from spikeview.ui.stretches import LONG, found_in, is_long
 from spikeview.ui.window import Window
 
 LAST = 4 * STRETCH
